@@ -1,0 +1,25 @@
+"""Marks each test by the folder that it stands in, and skips what this machine cannot run."""
+
+from pathlib import Path
+
+import pytest
+
+KINDS = ("unit", "workflow", "cluster", "gpu")
+
+
+def has_nvidia_gpu():
+    import torch
+
+    return torch.cuda.is_available()
+
+
+def pytest_collection_modifyitems(items):
+    root = Path(__file__).parent
+    for item in items:
+        kind = item.path.relative_to(root).parts[0]
+        if kind in KINDS:
+            item.add_marker(kind)
+    on_gpu = [item for item in items if item.get_closest_marker("gpu")]
+    if on_gpu and not has_nvidia_gpu():
+        for item in on_gpu:
+            item.add_marker(pytest.mark.skip(reason="needs an NVIDIA GPU"))
