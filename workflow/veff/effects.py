@@ -1,0 +1,143 @@
+"""How large is the effect of an allele: from two predictions to scores, every formula here.
+
+A prediction for one signal group is a pair: `h` [N], the natural log of 1 + count over the T bp
+of the output, and `p` [N, channels, T], probabilities that sum to 1 over channels and positions
+together. Sums are in float64. No row's result depends on another row's.
+"""
+
+import math
+
+import torch
+
+SCORES = (
+    "ref_counts",
+    "alt_counts",
+    "logfc",
+    "logfc_501",
+    "jsd",
+    "abs_logfc",
+    "logfc_x_jsd",
+    "abs_logfc_x_jsd",
+)
+CENTRE = 501  # bp
+
+
+def profile(logits: torch.Tensor) -> torch.Tensor:
+    """Where a group's reads fall: the softmax of its logits over channels and positions together.
+
+    [N, channels, T] to float64 of the same shape. Jointly, because so the profile head is trained
+    (Cherimoya's loss and its `ExpectedCountsWrapper`).
+    """
+    return logits.double().flatten(1).softmax(1).view(logits.shape)
+
+
+def counts(h: torch.Tensor) -> torch.Tensor:
+    """Predicted reads over the T bp: max(expm1(h), 0), float64, of the shape of `h`.
+
+    The head is trained on log(1 + count), and nothing keeps it from falling below zero.
+    """
+    return h.double().expm1().clamp(min=0)
+
+
+def logfc(h_ref: torch.Tensor, h_alt: torch.Tensor) -> torch.Tensor:
+    """log2((alt count + 1) / (ref count + 1)) over the T bp: (h_alt - h_ref) / ln 2, [N]."""
+    return (h_alt.double() - h_ref.double()) / math.log(2)
+
+
+def central_counts(h: torch.Tensor, p: torch.Tensor) -> torch.Tensor:
+    """Expected reads in the central 501 bp of the output, [N]: profile x counts, summed.
+
+    Output positions T//2 - 250 to T//2 + 250 (250 to 750 for T = 1,000), of each allele's own
+    window; all T where that is less.
+    """
+    middle = p.shape[-1] // 2
+    centre = p[..., max(middle - CENTRE // 2, 0) : middle + CENTRE // 2 + 1]
+    return centre.double().flatten(1).sum(1) * counts(h)
+
+
+def logfc_501(
+    h_ref: torch.Tensor, p_ref: torch.Tensor, h_alt: torch.Tensor, p_alt: torch.Tensor
+) -> torch.Tensor:
+    """log2((S_alt + 1) / (S_ref + 1)), S the expected reads in the central 501 bp, [N].
+
+    The window and the pseudocount are those of Chorus.
+    """
+    return ((central_counts(h_alt, p_alt) + 1) / (central_counts(h_ref, p_ref) + 1)).log2()
+
+
+def aligned(
+    p_ref: torch.Tensor, p_alt: torch.Tensor, breakpoint: torch.Tensor, shift: torch.Tensor
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """The two profiles at the positions that both alleles have, in reference coordinates.
+
+    For t in [0, T - abs(shift)): p_ref[t + max(shift, 0) (t >= breakpoint)] beside
+    p_alt[t + max(-shift, 0) (t >= breakpoint)], each renormalised to sum to 1; the shape stays
+    [N, channels, T], with zeros at the end.
+
+    Parameters
+    ----------
+    p_ref, p_alt : [N, channels, T]
+    breakpoint, shift : int64 [N], as `windows.alignment` gives them: where the alleles end, in
+        output coordinates, and ref_len - alt_len.
+    """
+    length = p_ref.shape[-1]
+    t = torch.arange(length, device=p_ref.device)
+    shift = shift.unsqueeze(1)
+    behind = t >= breakpoint.unsqueeze(1)
+    shared = (t < length - shift.abs()).unsqueeze(1)
+
+    def gathered(p: torch.Tensor, skipped: torch.Tensor) -> torch.Tensor:
+        index = (t + skipped * behind).clamp(max=length - 1).unsqueeze(1).expand(p.shape)
+        kept = p.double().gather(2, index) * shared
+        # Where no probability is left, 0 / tiny rather than 0 / 0.
+        total = kept.flatten(1).sum(1).clamp(min=torch.finfo(torch.float64).tiny)
+        return kept / total.view(-1, 1, 1)
+
+    return gathered(p_ref, shift.clamp(min=0)), gathered(p_alt, (-shift).clamp(min=0))
+
+
+def jsd(p: torch.Tensor, q: torch.Tensor) -> torch.Tensor:
+    """Jensen-Shannon distance in base 2 of two profiles, [N]: 0 for equal, 1 for disjoint.
+
+    The square root of (KL(p, m) + KL(q, m)) / 2 with m = (p + q) / 2, summed over channels and
+    positions (Lin 1991; Endres and Schindelin 2003). As `scipy.spatial.distance.jensenshannon`
+    and variant-scorer's `jsd`.
+    """
+    p, q = p.double().flatten(1), q.double().flatten(1)
+    m = (p + q) / 2
+
+    def relative_entropy(x: torch.Tensor) -> torch.Tensor:
+        # 0 log 0 is 0; m is 0 only where x is.
+        ratio = torch.where(x > 0, x / m, 1)
+        return (x * ratio.log2()).sum(1)
+
+    divergence = (relative_entropy(p) + relative_entropy(q)) / 2
+    return divergence.clamp(0, 1).sqrt()
+
+
+def score(
+    h_ref: torch.Tensor,
+    p_ref: torch.Tensor,
+    h_alt: torch.Tensor,
+    p_alt: torch.Tensor,
+    breakpoint: torch.Tensor,
+    shift: torch.Tensor,
+) -> dict[str, torch.Tensor]:
+    """Every score of `SCORES` for a batch of alleles and one signal group, float64 [N] each.
+
+    `h` [N] and `p` [N, channels, T] are what a model, or an experiment, predicts for the
+    reference and the alternate window; `breakpoint` and `shift` [N] are those of `aligned`.
+    Names and definitions follow variant-scorer where it has the score.
+    """
+    change = logfc(h_ref, h_alt)
+    distance = jsd(*aligned(p_ref, p_alt, breakpoint, shift))
+    return {
+        "ref_counts": counts(h_ref),
+        "alt_counts": counts(h_alt),
+        "logfc": change,
+        "logfc_501": logfc_501(h_ref, p_ref, h_alt, p_alt),
+        "jsd": distance,
+        "abs_logfc": change.abs(),
+        "logfc_x_jsd": change * distance,
+        "abs_logfc_x_jsd": change.abs() * distance,
+    }

@@ -1,0 +1,61 @@
+"""What is one answer from the models (folds) of an experiment, and how far do they agree?"""
+
+import math
+
+import torch
+
+from veff.effects import counts
+
+
+def mean_prediction(h: torch.Tensor, p: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """The average of the folds' expected-count profiles, as one prediction.
+
+    With c_k = max(expm1(h_k), 0) the counts of fold k: p = sum(c_k p_k) / sum(c_k), the plain
+    mean where no fold expects a read, and h = log1p(mean(expm1(h_k))), which is
+    log(mean(exp(h_k))). This is how CATv1's model card averages its folds. One fold comes back
+    as it is, to the bit.
+
+    Parameters
+    ----------
+    h : [K, N]
+    p : [K, N, channels, T], each summing to 1 over channels and positions
+
+    Returns
+    -------
+    h : [N], float64 where K > 1
+    p : [N, channels, T]
+    """
+    n_folds = len(h)
+    if n_folds == 1:
+        return h[0], p[0]
+    weight = counts(h)
+    weight = torch.where(_total(weight) > 0, weight, 1)
+    weight = weight / _total(weight)
+    mean = _total([w.view(-1, 1, 1) * one for w, one in zip(weight, p, strict=True)])
+    return h.double().logsumexp(0) - math.log(n_folds), mean
+
+
+def mean_score(scores: torch.Tensor) -> torch.Tensor:
+    """The mean of the folds' scores, [K, N] to [N], as variant-scorer averages folds."""
+    return _total(scores) / len(scores)
+
+
+def spread(scores: torch.Tensor, answer: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """How far the folds' scores [K, N] agree with each other and with the answer [N].
+
+    Returns
+    -------
+    sd : [N], the folds' sample standard deviation (K - 1 in the denominator); NaN for one fold
+    folds_agree : int64 [N], how many folds have the sign of the answer
+    """
+    deviation = scores - mean_score(scores)
+    variance = _total(deviation * deviation) / (len(scores) - 1 or math.nan)
+    return variance.sqrt(), (scores.sign() == answer.sign()).sum(0)
+
+
+def _total(per_fold) -> torch.Tensor:
+    """The sum over folds in their order: `torch.sum` may order the terms by a column's place."""
+    total = per_fold[0]
+    for one in per_fold[1:]:
+        total = total + one
+    return total

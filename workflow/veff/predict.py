@@ -1,0 +1,331 @@
+"""What do a model's two heads say about a batch of windows, as fast as the hardware allows?
+
+The fast engine calls the checkpoint's own Cheri blocks and changes only what stands around them.
+The first convolution is one matrix product that leaves its result as the blocks want it
+(channels last), and the profile head is a matrix product over the T + 74 positions that the
+output needs, instead of a 75-tap convolution over all L. At load it is compared with Cherimoya's
+own forward, which takes its place where the two disagree.
+"""
+
+import hashlib
+import warnings
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from cherimoya import Cherimoya, ControlWrapper
+
+from veff.windows import Geometry
+
+# Cherimoya turns the first of these on and the last to 'high' when imported. A benchmark decides
+# between algorithms by time, so differently in each process; TF32 keeps 10 bits of a weight.
+torch.backends.cudnn.benchmark = False
+torch.backends.cudnn.deterministic = True
+torch.backends.cudnn.allow_tf32 = False
+torch.set_float32_matmul_precision("highest")
+
+STEM_TAPS = 21
+HEAD_TAPS = 75
+TOLERANCE = 1e-5  # between the engines: in log-counts, and in probabilities of the profile
+BF16_TOLERANCE = (
+    2**-5
+)  # of the scale, since Cherimoya's heads round to bf16 (2**-9) under autocast
+LADDER = (1024, 512, 256, 128, 64, 32)
+CPU_BATCH_SIZE = 32
+MEMORY_SHARE = 0.8  # of the device's memory that a batch may take
+
+
+class Predictor:
+    """A model on a device, ready to predict batches of one constant size.
+
+    Parameters
+    ----------
+    model : Cherimoya, made with `compile=False`; it is moved to the device.
+    geometry : the lengths L and T of the windows.
+    device : where to compute.
+    precision : 'fp32' (the fused CUDA blocks still multiply in bf16, as in Cherimoya), or 'bf16',
+        in which activations are bf16 too; the heads of the fast engine stay fp32.
+    engine : 'fast', or 'cherimoya' for Cherimoya's own forward. The attribute `engine` says which
+        one is in use: a fast engine that differs from Cherimoya's own, or does not know the
+        model's layers, warns and gives way to it.
+    batch_size : the number of windows in every call of `predict`.
+
+    Control tracks are zeros, as in Cherimoya's `ControlWrapper`.
+
+    A row has the same bits wherever it stands in a batch. On a CPU rows go through the model one
+    by one: a window's activations then fit the cache, and the kernels that a library chooses for
+    a shape never see another row. On a GPU a pass takes the whole batch, since each other size
+    would be benchmarked anew. Out of memory there, it goes on in passes of `fallback` rows, with
+    a warning. Work lists that are warmed should name that size as well (`exercise` with that
+    `batch_size`).
+    """
+
+    def __init__(
+        self,
+        model: Cherimoya,
+        geometry: Geometry,
+        *,
+        device: torch.device | str,
+        precision: str = "fp32",
+        engine: str = "fast",
+        batch_size: int,
+    ):
+        if model.trimming != geometry.trimming:
+            raise ValueError(
+                f"the model trims {model.trimming} bp from each side of a window, "
+                f"but the geometry says {geometry.trimming}"
+            )
+        if precision not in ("fp32", "bf16"):
+            raise ValueError(f"precision is {precision!r}, not 'fp32' or 'bf16'")
+        if engine not in ("fast", "cherimoya"):
+            raise ValueError(f"engine is {engine!r}, not 'fast' or 'cherimoya'")
+        self.device = torch.device(device)
+        self.geometry = geometry
+        self.batch_size = batch_size
+        self.model = model.to(self.device).eval()
+        self.engine = engine
+        self._bf16 = precision == "bf16"
+        self._pass_size = 1 if self.device.type == "cpu" else batch_size
+        self._acgt = torch.tensor(list(b"ACGT"), dtype=torch.uint8, device=self.device)
+        if engine == "fast":
+            self._prove()
+
+    @torch.no_grad()
+    def predict(self, bases: np.ndarray | torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """Profile logits and log-counts of a batch of windows.
+
+        Parameters
+        ----------
+        bases : uint8 [batch_size, L], ASCII. Anything but A, C, G and T is an all-zero column.
+
+        Returns
+        -------
+        logits : float32 [batch_size, channels, T]
+        log_counts : float32 [batch_size, groups], natural log of 1 + count
+
+        Both on the device. Raises `ValueError` for another shape.
+        """
+        shape = (self.batch_size, self.geometry.input_length)
+        if tuple(bases.shape) != shape:
+            raise ValueError(f"bases are {tuple(bases.shape)}, but this predictor takes {shape}")
+        return self._predict(torch.as_tensor(bases, device=self.device))
+
+    def _predict(self, bases: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        while True:
+            try:
+                logits, log_counts = zip(
+                    *map(self._forward, bases.split(self._pass_size)), strict=True
+                )
+                return torch.cat(logits), torch.cat(log_counts)
+            except torch.OutOfMemoryError:
+                smaller = fallback(self._pass_size)
+                if smaller is None:
+                    raise
+            # Out of the except clause, so that the failed pass no longer holds its tensors.
+            torch.cuda.empty_cache()
+            warnings.warn(
+                f"{self.device}: out of memory with {self._pass_size} windows a pass; going on "
+                f"with {smaller}, at which the last bits of scores can differ",
+                stacklevel=3,
+            )
+            self._pass_size = smaller
+
+    def _forward(self, bases: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        return self._fast(bases) if self.engine == "fast" else self._own(bases)
+
+    def _autocast(self) -> torch.autocast:
+        return torch.autocast(self.device.type, torch.bfloat16, enabled=self._bf16)
+
+    def _own(self, bases: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        one_hot = (bases.unsqueeze(1) == self._acgt.unsqueeze(1)).float()
+        with self._autocast():
+            logits, log_counts = ControlWrapper(self.model)(one_hot)
+        return logits.float(), log_counts.float()
+
+    def _fast(self, bases: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        with self._autocast():
+            x = self.model.igelu(self._stem(bases))
+            for block in self.model.blocks:
+                x = block(x)
+        return self._profile_head(x), self._count_head(x)
+
+    def _stem(self, bases: torch.Tensor) -> torch.Tensor:
+        """The first convolution, [n, L] to [n, L, filters]."""
+        n, length = bases.shape
+        conv = self.model.iconv
+        around = STEM_TAPS // 2
+        padded = F.pad(bases, (around, around), value=ord("N"))
+        one_hot = (padded.unsqueeze(-1) == self._acgt).flatten(1)
+        # Row (window, position): the one-hot bases under the kernel's taps.
+        taps = one_hot.unfold(1, 4 * STEM_TAPS, 4).to(conv.weight.dtype)
+        weight = conv.weight.permute(2, 1, 0).flatten(0, 1)
+        return torch.addmm(conv.bias, taps.flatten(0, 1), weight).view(n, length, -1)
+
+    def _profile_head(self, x: torch.Tensor) -> torch.Tensor:
+        """The last convolution where it is needed, [n, L, filters] to [n, channels, T]."""
+        n, length, filters = x.shape
+        conv = self.model.fconv
+        channels = conv.out_channels
+        first = self.geometry.trimming - HEAD_TAPS // 2
+        x = x[:, first : length - first].float()
+        # What each tap makes of each position: [n, channels x taps, T + taps - 1]. The filters
+        # that see control tracks see zeros.
+        weight = conv.weight[:, :filters].transpose(1, 2).flatten(0, 1)
+        products = torch.bmm(weight.expand(n, -1, -1), x.transpose(1, 2))
+        # An output is the sum along a diagonal: tap k at position t + k.
+        width = products.shape[-1]
+        diagonals = products.as_strided(
+            (n, channels, HEAD_TAPS, width - HEAD_TAPS + 1),
+            (channels * HEAD_TAPS * width, HEAD_TAPS * width, width + 1, 1),
+        )
+        return diagonals.sum(2) + conv.bias.unsqueeze(-1)
+
+    def _count_head(self, x: torch.Tensor) -> torch.Tensor:
+        """The counts' linear layer over the mean of the output's positions, [n, groups]."""
+        _, length, filters = x.shape
+        trimming = self.geometry.trimming
+        mean = x[:, trimming : length - trimming].mean(1, dtype=torch.float32)
+        # A control track of zeros adds log(1 + 0).
+        return F.linear(mean, self.model.linear.weight[:, :filters], self.model.linear.bias)
+
+    @torch.no_grad()
+    def _prove(self) -> None:
+        """Give way to Cherimoya's own forward where the fast engine does not reproduce it.
+
+        On a GPU the comparison has the constant batch size, so that it needs no autotuning of
+        its own.
+        """
+        if not _knows(self.model):
+            warnings.warn(
+                "the fast engine does not know this model's layers; using Cherimoya's own forward",
+                stacklevel=3,
+            )
+            self.engine = "cherimoya"
+            return
+        rows = self.batch_size if self.device.type == "cuda" else 2
+        bases = torch.from_numpy(_sample(rows, self.geometry.input_length)).to(self.device)
+        outputs = {}
+        for self.engine in ("cherimoya", "fast"):
+            outputs[self.engine] = self._predict(bases)
+        difference = self._difference(outputs["fast"], outputs["cherimoya"])
+        if difference:
+            warnings.warn(
+                "the fast engine does not reproduce Cherimoya's own forward, which is used "
+                f"instead ({difference})",
+                stacklevel=3,
+            )
+            self.engine = "cherimoya"
+
+    def _difference(self, fast: tuple, own: tuple) -> str:
+        """How the outputs of the two engines differ beyond tolerance, '' where they do not."""
+        (fast_z, fast_h), (own_z, own_h) = fast, own
+        if self._bf16:
+            z = (fast_z - own_z).abs().amax() / own_z.abs().amax().clamp(min=1)
+            h = ((fast_h - own_h).abs() / own_h.abs().clamp(min=1)).amax()
+            allowed = BF16_TOLERANCE
+        else:
+            z = (self._probabilities(fast_z) - self._probabilities(own_z)).abs().amax()
+            h = (fast_h - own_h).abs().amax()
+            allowed = TOLERANCE
+        # Written so that NaN counts as a difference.
+        if z <= allowed and h <= allowed:
+            return ""
+        return f"profiles differ by {z:.1e} and log-counts by {h:.1e}; {allowed:.1e} is allowed"
+
+    def _probabilities(self, logits: torch.Tensor) -> torch.Tensor:
+        groups = logits.split(self.model.signal_groups, 1)
+        return torch.cat([group.flatten(1).softmax(1) for group in groups], 1)
+
+
+def _knows(model: Cherimoya) -> bool:
+    """Whether the model has the layers that the fast engine was written for."""
+    return (
+        type(model) is Cherimoya
+        and _is_same_convolution(model.iconv, STEM_TAPS)
+        and _is_same_convolution(model.fconv, HEAD_TAPS)
+        and model.trimming >= HEAD_TAPS // 2
+    )
+
+
+def _is_same_convolution(conv: torch.nn.Conv1d, taps: int) -> bool:
+    """Whether it keeps the length, padding with zeros, with a kernel of so many taps."""
+    return (
+        type(conv) is torch.nn.Conv1d
+        and conv.kernel_size == (taps,)
+        and conv.padding == (taps // 2,)
+        and conv.padding_mode == "zeros"
+        and conv.stride == conv.dilation == (1,)
+        and conv.groups == 1
+        and conv.bias is not None
+    )
+
+
+def _sample(rows: int, length: int) -> np.ndarray:
+    """The same random windows each time, uint8 [rows, length]; every other one begins with Ns."""
+    bases = np.random.default_rng(0).choice(np.frombuffer(b"ACGT", np.uint8), (rows, length))
+    bases[1::2, : length // 3] = ord("N")
+    return bases
+
+
+def fallback(pass_size: int) -> int | None:
+    """The number of windows a pass takes after one of `pass_size` ran out of memory."""
+    return pass_size // 2 if pass_size % 2 == 0 else None
+
+
+def batch_size(device: torch.device | str, setting: int | str, geometry: dict) -> int:
+    """The number of windows in a batch.
+
+    `setting` is a number, which is used as it is, or 'auto': 32 on a CPU; on a GPU the largest of
+    1,024, 512, … 32 that is estimated to fit in 80 % of its whole memory, so that what else runs
+    there does not change a batch (and with it the last bits). The estimate is of Cherimoya's own
+    forward, the hungrier one: six float32 activations of L x (filters + control tracks), the
+    84-column matrix of the first convolution, and the profile.
+
+    `geometry` has the keys of a model's description: `n_filters`, `n_control_tracks`,
+    `signal_groups`, `input_length`, `output_length`.
+    """
+    device = torch.device(device)
+    if setting != "auto":
+        return int(setting)
+    if device.type == "cpu":
+        return CPU_BATCH_SIZE
+    channels = sum(geometry["signal_groups"])
+    columns = 6 * (geometry["n_filters"] + geometry["n_control_tracks"]) + 4 * STEM_TAPS
+    products = channels * HEAD_TAPS * (geometry["output_length"] + HEAD_TAPS)
+    row_bytes = 4 * (geometry["input_length"] * columns + products)
+    room = MEMORY_SHARE * torch.cuda.get_device_properties(device).total_memory
+    return next((n for n in LADDER if n * row_bytes <= room), LADDER[-1])
+
+
+def exercise(work: dict, device: torch.device | str) -> str:
+    """Run one batch of the shape that `work` describes; the sha256 of what comes out.
+
+    All that a job with this work launches on the device is launched here, the comparison of the
+    engines included, so that a cache warmed by this call needs no benchmark in a job. The model
+    is an untrained one of the geometry and the batch is fixed, so the digest says whether two
+    machines, or two caches, lead to the same bits.
+    """
+    geometry = Geometry(work["input_length"], work["output_length"])
+    model = Cherimoya(
+        n_filters=work["n_filters"],
+        n_layers=work["n_layers"],
+        expansion=work["expansion"],
+        signal_groups=work["signal_groups"],
+        n_control_tracks=work["n_control_tracks"],
+        trimming=geometry.trimming,
+        compile=False,
+        random_state=0,
+    )
+    predictor = Predictor(
+        model,
+        geometry,
+        device=device,
+        precision=work["precision"],
+        engine=work["engine"],
+        batch_size=work["batch_size"],
+    )
+    outputs = predictor.predict(_sample(work["batch_size"], geometry.input_length))
+    digest = hashlib.sha256()
+    for output in outputs:
+        digest.update(output.cpu().numpy().tobytes())
+    return digest.hexdigest()
