@@ -1,3 +1,3 @@
-"""Variant effects from Cherimoya models: the library behind the workflow, one module a question."""
+"""Variant effects from Cherimoya models: the library behind the workflow, a module a question."""
 
 __version__ = "0.1.0"

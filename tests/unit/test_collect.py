@@ -1,0 +1,137 @@
+"""Stacking the parts: planted scores whose value is their own allele and experiment."""
+
+import gzip
+import itertools
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from veff import columns, tables
+from veff.collect import by_batch, collect
+
+
+def planted(allele, experiment, fold=0, group=0):
+    """A score that no other row has."""
+    return 1000.0 * experiment + 100 * fold + 10 * group + allele / 64
+
+
+@pytest.fixture
+def run(tmp_path):
+    """Collects a run of two batches (two and one experiments) over the alleles given."""
+    scored_as = [0, None, 2, 0, 4]  # allele 1 was not scored, allele 3 repeats allele 0
+    alleles = tmp_path / "alleles.parquet"
+    n = len(scored_as)
+    keys = {name: [f"{name}{i}" for i in range(n)] for name in ("chrom", "id", "ref", "alt")}
+    table = {"allele_id": range(n), "record": range(n), "pos": range(n), **keys}
+    table["status"] = ["ok", "symbolic", "ok", "duplicate", "ok"]
+    table["scored_as"] = pa.array(scored_as, pa.int64())
+    pq.write_table(pa.table({k: pa.array(v) for k, v in table.items()}), alleles)
+
+    def part(kind, name, experiments, ids, folds, groups):
+        pieces = []
+        for experiment in experiments:
+            rows = list(itertools.product(range(folds), range(groups), ids))
+            values = [planted(i, experiment, f, g) for f, g, i in rows]
+            piece = {
+                "allele_id": pa.array([i for _, _, i in rows], pa.int64()),
+                "experiment": pa.array([f"e{experiment}"] * len(rows), pa.string()),
+                "fold": pa.array([f for f, _, _ in rows], pa.int32()),
+                "group": pa.array([g for _, g, _ in rows], pa.int32()),
+                "n_padded": pa.array(np.zeros(len(rows), np.int32)),
+            }
+            piece |= {score: pa.array(values, pa.float64()) for score in columns.SCORES}
+            pieces.append(pa.table(piece))
+        path = tmp_path / f"{kind}.{name}.parquet"
+        tables.write_parquet(path, pieces)
+        return path
+
+    def of(chunks=((4, 2), (0,)), groups=1):
+        batches = ((0, 1), (2,))
+        answers, folds = (
+            [
+                [part(kind, f"{c}.{b}", batch, ids, n, groups) for c, ids in enumerate(chunks)]
+                for b, batch in enumerate(batches)
+            ]
+            for kind, n in (("answers", 1), ("folds", 2))
+        )
+        outputs = {"scores": "s.parquet", "scores_tsv": "s.tsv.gz", "folds_out": "f.parquet"}
+        outputs |= {"summary": "summary.parquet"}
+        outputs = {key: tmp_path / name for key, name in outputs.items()}
+        collect(alleles, answers, folds, **outputs)
+        return outputs
+
+    return of
+
+
+def test_each_allele_has_its_own_score_under_each_experiment_in_input_order(run):
+    rows = pq.read_table(run()["scores"]).to_pylist()
+    expected = [
+        (f"e{experiment}", allele, f"alt{allele}", planted(scored_as, experiment))
+        for experiment in range(3)
+        for allele, scored_as in ((0, 0), (2, 2), (3, 0), (4, 4))
+    ]
+    assert [(r["experiment"], r["allele_id"], r["alt"], r["jsd"]) for r in rows] == expected
+
+
+def test_folds_are_kept_apart(run):
+    rows = pq.read_table(run()["folds_out"]).to_pylist()
+    seen = {(r["experiment"], r["allele_id"], r["fold"]): r["jsd"] for r in rows}
+    assert len(seen) == len(rows) == 3 * 4 * 2
+    assert seen["e1", 3, 1] == planted(0, 1, fold=1)
+
+
+def test_signal_groups_are_kept_apart(run):
+    rows = pq.read_table(run(groups=2)["scores"]).to_pylist()
+    seen = {(r["experiment"], r["allele_id"], r["group"]): r["jsd"] for r in rows}
+    assert len(seen) == len(rows) == 3 * 4 * 2
+    assert seen["e2", 4, 1] == planted(4, 2, group=1)
+
+
+def test_the_number_of_chunks_changes_no_byte(run):
+    first = {name: path.read_bytes() for name, path in run().items()}
+    again = run(chunks=((4,), (0,), (2,)))
+    assert {name: path.read_bytes() for name, path in again.items()} == first
+
+
+def test_the_tsv_says_what_the_parquet_says(run):
+    outputs = run()
+    with gzip.open(outputs["scores_tsv"], "rt") as handle:
+        header, *lines = handle.read().splitlines()
+    table = pq.read_table(outputs["scores"])
+    assert header.split("\t") == table.column_names
+    for line, row in zip(lines, table.to_pylist(), strict=True):
+        assert line.split("\t")[:7] == [str(row[name]) for name in table.column_names[:7]]
+        assert float(line.split("\t")[-1]) == row["jsd"]
+
+
+@pytest.mark.parametrize("chunks", [((4,), (0,)), ((4, 2), (0, 2)), ((4, 2), (0, 1))])
+def test_an_allele_lost_scored_twice_or_unknown_is_an_error(run, chunks):
+    with pytest.raises(RuntimeError, match="e0: scored"):
+        run(chunks=chunks)
+
+
+def test_the_summary_has_the_experiment_of_the_largest_effect_and_every_allele(run):
+    rows = pq.read_table(run()["summary"]).to_pylist()
+    assert [row["allele_id"] for row in rows] == [0, 1, 2, 3, 4]
+    assert [row["max_experiment"] for row in rows] == ["e2", None, "e2", "e2", "e2"]
+    assert rows[3]["max_logfc"] == planted(0, 2)
+
+
+def test_no_scoreable_allele_gives_empty_tables_with_all_columns(tmp_path):
+    alleles = tmp_path / "alleles.parquet"
+    text = {name: pa.array([], pa.string()) for name in ("chrom", "id", "ref", "alt", "status")}
+    ids = {name: pa.array([], pa.int64()) for name in ("allele_id", "record", "pos", "scored_as")}
+    pq.write_table(pa.table(text | ids), alleles)
+    names = ("scores", "scores_tsv", "folds_out", "summary")
+    outputs = {name: tmp_path / name for name in names}
+    collect(alleles, [[]], [[]], **outputs)
+    assert pq.read_table(outputs["scores"]).schema.names == columns.ANSWERS.names
+    assert len(pq.read_table(outputs["folds_out"])) == 0
+    with gzip.open(outputs["scores_tsv"], "rt") as handle:
+        assert handle.read().split() == columns.ANSWERS.names
+
+
+def test_parts_are_dealt_out_batch_after_batch():
+    assert by_batch(["0.0", "1.0", "0.1", "1.1"], 2) == [["0.0", "1.0"], ["0.1", "1.1"]]

@@ -1,0 +1,66 @@
+from pathlib import Path
+
+import pytest
+import yaml
+
+from veff import config
+from veff.errors import InputError
+
+ROOT = Path(__file__).parents[2]
+SCHEMA = yaml.safe_load((ROOT / "workflow/schemas/config.schema.yaml").read_text())
+
+
+@pytest.fixture
+def given(tmp_path):
+    """A valid configuration."""
+    files = {key: str(tmp_path / key) for key in ("variants", "reference", "models")}
+    for path in files.values():
+        Path(path).touch()
+    return {**files, "outdir": "results"}
+
+
+def test_a_valid_configuration_passes(given):
+    config.check(given, SCHEMA)
+
+
+def test_the_shipped_configuration_passes(monkeypatch):
+    monkeypatch.chdir(ROOT)
+    config.check(yaml.safe_load((ROOT / "config/config.yaml").read_text()), SCHEMA)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"chunksize": 5}, "config: chunksize: unknown key; allowed here: variants, reference"),
+        ({"autotune": {"strct": True}}, "config: autotune.strct: unknown key; allowed here:"),
+        ({"chunk_size": "five"}, "config: chunk_size: got 'five'; allowed: auto or integer"),
+        ({"chunk_size": 0}, "config: chunk_size: got 0; allowed: auto or integer at least 1"),
+        ({"device": "gpu"}, "config: device: got 'gpu'; allowed: auto, cpu, cuda"),
+        ({"max_ref_mismatch": 2}, "config: max_ref_mismatch: got 2; allowed: number at least 0"),
+        ({"variants": "none.vcf"}, "config: variants: there is no file 'none.vcf'"),
+        ({"variants": 3}, "config: variants: got 3; allowed: string"),
+    ],
+)
+def test_a_fault_is_one_line_with_the_key_and_what_is_allowed(given, change, message):
+    with pytest.raises(InputError) as error:
+        config.check(given | change, SCHEMA)
+    assert message in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_a_missing_key_says_what_it_is(given):
+    del given["reference"]
+    with pytest.raises(InputError, match=r"config: reference: missing; give the reference genome"):
+        config.check(given, SCHEMA)
+
+
+def test_every_key_is_documented_in_the_config_readme():
+    text = (ROOT / "config/README.md").read_text()
+    keys = [*SCHEMA["properties"], *SCHEMA["properties"]["autotune"]["properties"]]
+    assert [key for key in keys if f"`{key}`" not in text] == []
+
+
+def test_every_key_has_a_description():
+    properties = SCHEMA["properties"]
+    properties |= properties["autotune"]["properties"]
+    assert [key for key, value in properties.items() if not value.get("description")] == []

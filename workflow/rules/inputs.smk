@@ -1,0 +1,56 @@
+localrules:
+    resolve,
+
+
+rule reference:
+    input:
+        config["reference"],
+    output:
+        bases=f"{OUT}/reference/bases.u8",
+        contigs=f"{OUT}/reference/contigs.json",
+    log:
+        f"{OUT}/logs/reference.log",
+    conda:
+        "../../envs/cpu.yaml"
+    script:
+        "../scripts/reference.py"
+
+
+checkpoint prepare:
+    input:
+        variants=config["variants"],
+        reference=rules.reference.output,
+        aliases=config["contig_aliases"] or [],
+    output:
+        alleles=f"{OUT}/alleles.parquet",
+        scoreable=f"{OUT}/prepared/scoreable.parquet",
+        summary=f"{OUT}/prepared/summary.json",
+    params:
+        chunk_size=config["chunk_size"],
+        device=config["device"],
+        models=sum(len(one.checkpoints) for one in BATCHES[0]),
+        max_allele_length=config["max_allele_length"],
+        max_ref_mismatch=config["max_ref_mismatch"],
+        malformed_rows=config["malformed_rows"],
+    log:
+        f"{OUT}/logs/prepare.log",
+    conda:
+        "../../envs/cpu.yaml"
+    script:
+        "../scripts/prepare.py"
+
+
+rule resolve:
+    input:
+        sheet=config["models"],
+        checkpoints=[path for one in EXPERIMENTS for path in one.checkpoints],
+    output:
+        f"{OUT}/models.json",
+    params:
+        max_allele_length=config["max_allele_length"],
+    log:
+        f"{OUT}/logs/resolve.log",
+    conda:
+        "../../envs/cpu.yaml"
+    script:
+        "../scripts/resolve.py"

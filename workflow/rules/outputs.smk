@@ -1,0 +1,57 @@
+localrules:
+    provenance,
+
+
+rule collect:
+    input:
+        alleles=rules.prepare.output.alleles,
+        answers=parts("answers"),
+        folds=parts("folds"),
+    output:
+        scores=f"{OUT}/scores.parquet",
+        tsv=f"{OUT}/scores.tsv.gz",
+        folds=f"{OUT}/folds.parquet",
+        summary=f"{OUT}/summary.parquet",
+    params:
+        batches=len(BATCHES),
+    log:
+        f"{OUT}/logs/collect.log",
+    conda:
+        "../../envs/cpu.yaml"
+    script:
+        "../scripts/collect.py"
+
+
+rule annotate:
+    input:
+        variants=config["variants"],
+        contigs=rules.reference.output.contigs,
+        summary=rules.collect.output.summary,
+    output:
+        f"{OUT}/annotated.vcf.gz",
+    log:
+        f"{OUT}/logs/annotate.log",
+    conda:
+        "../../envs/cpu.yaml"
+    script:
+        "../scripts/annotate.py"
+
+
+rule provenance:
+    input:
+        contigs=rules.reference.output.contigs,
+        prepared=rules.prepare.output.summary,
+        models=rules.resolve.output[0],
+        setup=rules.setup.output.work,
+        jobs=parts("jobs"),
+        scores=rules.collect.output.scores,
+    output:
+        f"{OUT}/provenance.json",
+    params:
+        config=config,
+    log:
+        f"{OUT}/logs/provenance.log",
+    conda:
+        "../../envs/cpu.yaml"
+    script:
+        "../scripts/provenance.py"

@@ -1,0 +1,23 @@
+"""Read the variants, check each allele against the reference, and number those to score."""
+
+from pathlib import Path
+
+from veff import autotune, job, plan, tables, variants
+from veff.reference import Reference
+
+with job.logged(snakemake.log[0]):
+    autotune.enable()
+    params, output = snakemake.params, snakemake.output
+    folder = Path(snakemake.input.reference[0]).parent
+    aliases = Path(snakemake.input.aliases) if snakemake.input.aliases else None
+    summary = variants.prepare(
+        Path(snakemake.input.variants),
+        Reference.open(folder, aliases),
+        Path(output.alleles),
+        Path(output.scoreable),
+        chunk_size=plan.chunk_size(params.chunk_size, params.device, params.models),
+        max_allele_length=params.max_allele_length,
+        max_ref_mismatch=params.max_ref_mismatch,
+        malformed_rows=params.malformed_rows,
+    )
+    tables.write_json(output.summary, summary)

@@ -1,0 +1,16 @@
+"""Write down what made this run."""
+
+from veff import autotune, job, provenance, tables
+
+with job.logged(snakemake.log[0]):
+    autotune.enable()
+    files = snakemake.input
+    record = provenance.run(
+        snakemake.params.config,
+        files.contigs,
+        files.prepared,
+        files.models,
+        files.setup,
+        files.jobs,
+    )
+    tables.write_json(snakemake.output[0], record)

@@ -1,0 +1,9 @@
+"""Lay the reference out as one array of bases that every job maps into memory."""
+
+from pathlib import Path
+
+from veff import autotune, job, reference
+
+with job.logged(snakemake.log[0]):
+    autotune.enable()
+    reference.build(Path(snakemake.input[0]), Path(snakemake.output.bases).parent)

@@ -1,0 +1,98 @@
+"""How do the parts that the scoring jobs wrote become the tables of the run?"""
+
+import logging
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from veff import columns
+from veff.summary import Summary
+from veff.tables import aside, tsv_gz, write_parquet
+
+KEYS = list(columns.ALLELE)
+
+
+def collect(
+    alleles: Path,
+    answers: list[list[Path]],
+    folds: list[list[Path]],
+    *,
+    scores: Path,
+    scores_tsv: Path,
+    folds_out: Path,
+    summary: Path,
+) -> None:
+    """Stack the experiments' answers, and their folds', over all chunks.
+
+    `answers` and `folds` are the part files, a list a model batch, each in the order of the
+    chunks; a part has one row group an experiment. Written are `scores` and `scores_tsv` (the
+    answers), `folds_out`, and `summary`, one row an allele. Alleles come in input order within
+    an experiment; a duplicate has the scores of the allele that it repeats. One experiment is
+    held in memory at a time.
+
+    Raises `RuntimeError` if an experiment does not have every scoreable allele exactly once.
+    """
+    table = pq.read_table(alleles)
+    stack = _Stack(table)
+    best = Summary(table)
+    with (
+        aside(scores) as temporary,
+        pq.ParquetWriter(temporary, columns.ANSWERS) as parquet,
+        tsv_gz(scores_tsv, columns.ANSWERS) as tsv,
+    ):
+        for experiment in _experiments(answers):
+            rows = stack.rows(experiment, columns.ANSWERS)
+            parquet.write_table(rows)
+            tsv.write(rows)
+            best.add(rows)
+            logging.info("%s: %d rows", rows["experiment"][0], len(rows))
+    with aside(folds_out) as temporary, pq.ParquetWriter(temporary, columns.FOLDS) as parquet:
+        for experiment in _experiments(folds):
+            parquet.write_table(stack.rows(experiment, columns.FOLDS))
+    write_parquet(summary, [best.table()])
+
+
+def _experiments(batches: list[list[Path]]):
+    """For each experiment in order, its rows over all chunks."""
+    for parts in batches:
+        files = [pq.ParquetFile(part) for part in parts]
+        for group in range(files[0].num_row_groups if files else 0):
+            yield pa.concat_tables(file.read_row_group(group) for file in files)
+
+
+class _Stack:
+    """Puts what was scored beside the alleles that it is about."""
+
+    def __init__(self, alleles: pa.Table):
+        scored = alleles.filter(pc.is_valid(alleles["scored_as"]))
+        self._keys = scored.select(KEYS)
+        self._scored_as = scored["scored_as"].to_numpy()
+        self._expected = np.unique(self._scored_as)
+
+    def rows(self, experiment: pa.Table, schema: pa.Schema) -> pa.Table:
+        """The rows of one experiment, for duplicates too, by allele and then as they came."""
+        ids = experiment["allele_id"].to_numpy()
+        order = np.argsort(ids, kind="stable")
+        found, per_allele = np.unique(ids, return_counts=True)
+        n = per_allele[0] if len(per_allele) else 1
+        if not np.array_equal(found, self._expected) or not np.all(per_allele == n):
+            raise RuntimeError(
+                f"{experiment['experiment'][0]}: scored {len(found)} alleles, expected "
+                f"{len(self._expected)}, each the same number of times; remove the parts and "
+                "run again, and report this"
+            )
+        first = np.searchsorted(found, self._scored_as) * n
+        rows = order[(first[:, None] + np.arange(n)).ravel()]
+        keys = self._keys.take(np.repeat(np.arange(len(self._keys)), n))
+        scores = experiment.take(rows)
+        parts = {name: keys[name] if name in KEYS else scores[name] for name in schema.names}
+        return pa.table(parts, schema=schema)
+
+
+def by_batch(parts: list[str], n_batches: int) -> list[list[str]]:
+    """The parts of all jobs, batch after batch, as a list a batch."""
+    n = len(parts) // n_batches
+    return [parts[i * n : (i + 1) * n] for i in range(n_batches)]

@@ -1,0 +1,59 @@
+"""Is the configuration what the schema allows, and do the files that it names exist?"""
+
+from pathlib import Path
+
+import jsonschema
+
+from veff.errors import InputError
+
+FILES = ("variants", "reference", "models", "contig_aliases")
+
+
+def check(config: dict, schema: dict) -> None:
+    """Raise `InputError`, one line that names the key and what is allowed, for the first fault.
+
+    `schema` is the JSON schema of the configuration, as a dictionary.
+    """
+    error = next(jsonschema.Draft202012Validator(schema).iter_errors(config), None)
+    if error is not None:
+        raise InputError(_one_line(error))
+    for key in FILES:
+        path = config.get(key)
+        if path is not None and not Path(path).is_file():
+            raise InputError(
+                f"config: {key}: there is no file {path!r} (looked from {Path.cwd()}); "
+                "give the path of an existing file"
+            )
+
+
+def _one_line(error: jsonschema.ValidationError) -> str:
+    where = ".".join(str(part) for part in error.absolute_path)
+    prefix = f"{where}." if where else ""
+    known = error.schema.get("properties", {})
+    match error.validator:
+        case "additionalProperties":
+            unknown = sorted(set(error.instance) - set(known))
+            return f"config: {prefix}{unknown[0]}: unknown key; allowed here: {', '.join(known)}"
+        case "required":
+            missing = [key for key in error.validator_value if key not in error.instance]
+            what = known[missing[0]].get("description", "")
+            return f"config: {prefix}{missing[0]}: missing; give {what}"
+    return f"config: {where}: got {error.instance!r}; allowed: {_allowed(error.schema)}"
+
+
+def _allowed(schema: dict) -> str:
+    """What a value of this schema may be, in words."""
+    if "anyOf" in schema:
+        return " or ".join(_allowed(option) for option in schema["anyOf"])
+    if "enum" in schema:
+        return ", ".join(map(str, schema["enum"]))
+    if "const" in schema:
+        return str(schema["const"])
+    types = schema.get("type", "any")
+    words = " or ".join(types) if isinstance(types, list) else types
+    bounds = [
+        f"{name} {schema[key]}"
+        for key, name in (("minimum", "at least"), ("maximum", "at most"))
+        if key in schema
+    ]
+    return " ".join([words, *bounds])

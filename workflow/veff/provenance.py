@@ -1,0 +1,92 @@
+"""What made this run: versions, inputs, models, machines, and how fast was it?"""
+
+import hashlib
+import json
+import platform
+from collections import Counter
+from importlib import metadata
+from pathlib import Path
+
+import veff
+from veff.tables import read_json
+
+PACKAGES = ("cherimoya", "torch", "triton", "snakemake", "pysam", "pyarrow", "numpy")
+
+
+def sha256(path: str | Path) -> str:
+    with open(path, "rb") as handle:
+        return hashlib.file_digest(handle, "sha256").hexdigest()
+
+
+def versions() -> dict[str, str]:
+    """Of this project, of Python, and of each package that it rests on and that is installed."""
+    found = {"cherimoya-veff": veff.__version__, "python": platform.python_version()}
+    for package in PACKAGES:
+        try:
+            found[package] = metadata.version(package)
+        except metadata.PackageNotFoundError:
+            continue
+    return found
+
+
+def job(*, device: str, n_alleles: int, n_models: int, seconds: float, autotune: dict) -> dict:
+    """What one scoring job leaves behind, beside its scores."""
+    return {
+        "host": platform.node(),
+        "device": device,
+        "alleles": n_alleles,
+        "models": n_models,
+        "seconds": round(seconds, 3),
+        "alleles_per_s": round(n_alleles / seconds, 1),
+        "versions": versions(),
+        "autotune": autotune,
+    }
+
+
+def run(
+    config: dict, contigs: Path, prepared: Path, models: Path, setup: Path, jobs: list[Path]
+) -> dict:
+    """The record of the whole run, from what its rules wrote.
+
+    Raises `RuntimeError` if the statuses do not add up to the alleles of the input.
+    """
+    summary = read_json(prepared)
+    if sum(summary["statuses"].values()) != summary["alleles"]:
+        raise RuntimeError(
+            f"{prepared}: {summary['alleles']} alleles, but the statuses add up to "
+            f"{sum(summary['statuses'].values())}; report this"
+        )
+    records = [read_json(path) for path in jobs]
+    seconds = sum(record["seconds"] for record in records)
+    scored = sum(record["alleles"] * record["models"] for record in records)
+    text = json.dumps(config, sort_keys=True)
+    reference = read_json(contigs)
+    return {
+        "versions": versions(),
+        "config": config,
+        "config_sha256": hashlib.sha256(text.encode()).hexdigest(),
+        "reference": {
+            "path": config["reference"],
+            "sha256": reference["sha256"],
+            "assembly": reference["assembly"],
+        },
+        "variants": {"path": config["variants"], "sha256": sha256(config["variants"])},
+        "models": read_json(models),
+        "alleles": summary,
+        "setup": read_json(setup),
+        "scoring": {
+            "jobs": len(records),
+            "devices": Counter(record["device"] for record in records),
+            "seconds": round(seconds, 3),
+            "allele_models_per_s": round(scored / seconds, 1) if seconds else None,
+            "autotune": _add_up(record["autotune"] for record in records),
+        },
+    }
+
+
+def _add_up(reports) -> dict:
+    total: Counter = Counter()
+    for report in reports:
+        numbers = {k: v for k, v in report.items() if isinstance(v, int | float)}
+        total.update(numbers)
+    return dict(total)

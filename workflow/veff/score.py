@@ -1,0 +1,245 @@
+"""What are the scores of one chunk of alleles under one batch of experiments?"""
+
+import logging
+import queue
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import groupby
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import torch
+
+from veff import columns, effects, ensemble, models, predict, windows
+from veff.reference import Reference
+from veff.windows import Geometry
+
+VERSION = 1  # of the numbers: raised when a change to the code changes a score
+PREFETCH = 4  # batches of windows that wait for the device
+PROGRESS_S = 5
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Windows for one forward pass, and which of them make up which allele.
+
+    `bases` is uint8 [batch_size, L], ASCII; rows that no allele uses are all N. `ref_row` and
+    `alt_row` are the rows of each of the `n` alleles, padded with zeros to `batch_size`.
+    """
+
+    n: int
+    bases: np.ndarray
+    ref_row: np.ndarray
+    alt_row: np.ndarray
+    breakpoint: np.ndarray
+    shift: np.ndarray
+    n_padded: np.ndarray
+
+
+def score(
+    scoreable: Path,
+    chunk: int,
+    reference: Reference,
+    descriptions: list[dict],
+    *,
+    device: torch.device,
+    batch_size: int,
+    precision: str,
+    engine: str,
+) -> tuple[list[pa.Table], list[pa.Table]]:
+    """Score the alleles of a chunk with the models described.
+
+    Returns two lists of tables, one table an experiment, in the order of `descriptions`: the
+    experiments' answers, and their folds'. Both have `allele_id`, `experiment`, `group`,
+    `n_padded` and the scores of `effects.score`; the folds' have `fold` too.
+    """
+    alleles = pq.ParquetFile(scoreable).read_row_group(chunk)
+    experiments = [list(folds) for _, folds in groupby(descriptions, lambda d: d["experiment"])]
+    answers: dict[str, pa.Table] = {}
+    fold_answers: dict[str, pa.Table] = {}
+    # Experiments of one geometry share the windows while these are on the device.
+    experiments_by_length = sorted(experiments, key=_lengths)
+    for lengths, group in groupby(experiments_by_length, _lengths):
+        geometry = Geometry(*lengths)
+        runs = [
+            _Experiment(folds, geometry, device, batch_size, precision, engine) for folds in group
+        ]
+        n_padded = np.empty(len(alleles), np.int32)
+        progress = _Progress(len(alleles), len(runs))
+        done = 0
+        with torch.no_grad():
+            for batch in _prefetched(_batches(alleles, reference, geometry, batch_size)):
+                on_device = _to(device, batch)
+                for run in runs:
+                    run.add(on_device, batch.n)
+                n_padded[done : done + batch.n] = batch.n_padded
+                done += batch.n
+                progress.say(done)
+        for run in runs:
+            answers[run.name], fold_answers[run.name] = run.tables(alleles["allele_id"], n_padded)
+    names = [folds[0]["experiment"] for folds in experiments]
+    return [answers[name] for name in names], [fold_answers[name] for name in names]
+
+
+class _Experiment:
+    """The folds of one experiment, and what they said so far."""
+
+    def __init__(self, folds, geometry, device, batch_size, precision, engine):
+        self.name = folds[0]["experiment"]
+        self.groups = folds[0]["signal_groups"]
+        self.predictors = [
+            predict.Predictor(
+                models.load(fold["checkpoint"]),
+                geometry,
+                device=device,
+                precision=precision,
+                engine=engine,
+                batch_size=batch_size,
+            )
+            for fold in folds
+        ]
+        # One list of score dictionaries a fold and group; the last row is the experiment's.
+        self.scores = [[[] for _ in self.groups] for _ in range(len(folds) + 1)]
+
+    def add(self, batch, n: int) -> None:
+        """Score the alleles of a batch under each fold and under their ensemble."""
+        outputs = [predictor.predict(batch.bases) for predictor in self.predictors]
+        start = 0
+        for group, channels in enumerate(self.groups):
+            stop = start + channels
+            h = torch.stack([counts[:, group] for _, counts in outputs])
+            p = torch.stack([effects.profile(logits[:, start:stop]) for logits, _ in outputs])
+            start = stop
+            for fold in range(len(outputs)):
+                self._keep(fold, group, h[fold], p[fold], batch, n)
+            self._keep(-1, group, *ensemble.mean_prediction(h, p), batch, n)
+
+    def _keep(self, row, group, h, p, batch, n):
+        ref, alt = batch.ref_row, batch.alt_row
+        scores = effects.score(h[ref], p[ref], h[alt], p[alt], batch.breakpoint, batch.shift)
+        self.scores[row][group].append({name: column[:n] for name, column in scores.items()})
+
+    def tables(self, allele_id: pa.ChunkedArray, n_padded: np.ndarray) -> tuple[pa.Table, ...]:
+        """The experiment's table and its folds' table."""
+        per_fold = [self._table(fold, allele_id, n_padded) for fold in range(len(self.scores))]
+        answer = per_fold.pop()
+        folds = [
+            table.add_column(2, "fold", pa.array(np.full(len(table), fold, np.int32)))
+            for fold, table in enumerate(per_fold)
+        ]
+        return answer, pa.concat_tables(folds)
+
+    def _table(self, row: int, allele_id: pa.ChunkedArray, n_padded: np.ndarray) -> pa.Table:
+        tables = []
+        for group, pieces in enumerate(self.scores[row]):
+            parts = {
+                "allele_id": allele_id,
+                "experiment": pa.array([self.name] * len(allele_id)),
+                "group": pa.array(np.full(len(allele_id), group, np.int32)),
+                "n_padded": pa.array(n_padded),
+            }
+            for name in columns.SCORES:
+                values = torch.cat([piece[name] for piece in pieces])
+                parts[name] = pa.array(values.double().cpu().numpy())
+            tables.append(pa.table(parts))
+        return pa.concat_tables(tables)
+
+
+def _lengths(folds: list[dict]) -> tuple[int, int]:
+    return folds[0]["input_length"], folds[0]["output_length"]
+
+
+def _batches(
+    alleles: pa.Table, reference: Reference, geometry: Geometry, batch_size: int
+) -> Iterator[Batch]:
+    """Batches of exactly `batch_size` windows; alleles of one site share a reference window."""
+    contig, start, ref_len = (alleles[c].to_numpy() for c in ("contig", "start", "ref_len"))
+    alt = alleles["alt"].to_pylist()
+    alt_len = np.fromiter(map(len, alt), np.int64, len(alt))
+    breakpoint_, shift = windows.alignment(ref_len, alt_len, geometry)
+    new_site = np.ones(len(alt), bool)
+    new_site[1:] = (np.diff(contig) != 0) | (np.diff(start) != 0)
+    sites = np.cumsum(new_site)
+    i = 0
+    while i < len(alt):
+        # Rows that alleles i .. j-1 need: their own, and one a site, of which i's is the first.
+        ahead = slice(i, i + batch_size)
+        rows = np.arange(1, len(sites[ahead]) + 1) + sites[ahead] - sites[i] + 1
+        n = int(np.searchsorted(rows, batch_size, side="right"))
+        here = slice(i, i + n)
+        ref, alts, n_padded = windows.windows(
+            reference, contig[here], start[here], ref_len[here], alt[here], geometry.input_length
+        )
+        ref_row = sites[here] - sites[i]
+        n_sites = int(ref_row[-1]) + 1
+        bases = np.full((batch_size, geometry.input_length), ord("N"), np.uint8)
+        bases[:n_sites] = ref[np.unique(ref_row, return_index=True)[1]]
+        bases[n_sites : n_sites + n] = alts
+
+        def pad(values: np.ndarray, n: int = n) -> np.ndarray:
+            return np.pad(values.astype(np.int64), (0, batch_size - n))
+
+        yield Batch(
+            n=n,
+            bases=bases,
+            ref_row=pad(ref_row),
+            alt_row=pad(n_sites + np.arange(n)),
+            breakpoint=pad(breakpoint_[here]),
+            shift=pad(shift[here]),
+            n_padded=n_padded,
+        )
+        i += n
+
+
+def _to(device: torch.device, batch: Batch) -> Batch:
+    """The batch with its arrays as tensors on the device."""
+    names = ("bases", "ref_row", "alt_row", "breakpoint", "shift")
+    tensors = {name: torch.from_numpy(getattr(batch, name)).to(device) for name in names}
+    return Batch(n=batch.n, n_padded=batch.n_padded, **tensors)
+
+
+def _prefetched(items: Iterator[Batch]) -> Iterator[Batch]:
+    """The items, made in a thread of their own so that the device need not wait for them."""
+    waiting: queue.Queue = queue.Queue(PREFETCH)
+    end = object()
+
+    def fill():
+        try:
+            for item in items:
+                waiting.put(item)
+            waiting.put(end)
+        except BaseException as error:
+            waiting.put(error)
+
+    threading.Thread(target=fill, daemon=True).start()
+    while (item := waiting.get()) is not end:
+        if isinstance(item, BaseException):
+            raise item
+        yield item
+
+
+class _Progress:
+    """Says how many alleles are done, how fast, and how long the rest takes."""
+
+    def __init__(self, n_alleles: int, n_experiments: int):
+        self.n_alleles, self.n_experiments = n_alleles, n_experiments
+        self.began = self.last = time.monotonic()
+
+    def say(self, done: int) -> None:
+        now = time.monotonic()
+        if now - self.last < PROGRESS_S and done < self.n_alleles:
+            return
+        self.last = now
+        rate = done / max(now - self.began, 1e-9)
+        logging.info(
+            "%d of %d alleles under %d experiments, %.0f alleles/s, %.0f s left",
+            done,
+            self.n_alleles,
+            self.n_experiments,
+            rate,
+            (self.n_alleles - done) / rate,
+        )
