@@ -6,12 +6,36 @@ empty POS becomes 0, ALT ``A,,T`` becomes ``A``, ``.``, ``T``). Only the five co
 say what the variants are get parsed: genotypes are never looked at. BCF goes through pysam.
 """
 
+import csv
+import gzip
+import io
+import itertools
+import re
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+import pysam
+
+from veff.errors import InputError
+
 NO_REF = "no REF in list"
 ORDER_UNKNOWN = "allele order unknown"
+
+VCF_COLUMNS = ["#CHROM", "POS", "ID", "REF", "ALT", "QUAL", "FILTER", "INFO", "FORMAT"]
+MAX_POS = 2**31 - 1  # a VCF's integers have 32 bits
+
+_BGZF_END = bytes.fromhex("1f8b08040000000000ff0600424302001b0003000000000000000000")
+_NO_TEXT = {
+    b"PK\x03\x04": "a zip archive",
+    b"BZh": "compressed with bzip2",
+    b"\xfd7zXZ\x00": "compressed with xz",
+    b"\x28\xb5\x2f\xfd": "compressed with Zstandard",
+    b"\xff\xfe": "text in UTF-16",
+    b"\xfe\xff": "text in UTF-16",
+}
+_NAMED_VCF = re.compile(r"\.(vcf|bcf)(\.b?gzf?|\.bgz)?$", re.IGNORECASE)
 
 
 class Record(NamedTuple):
@@ -61,4 +85,366 @@ def read(path: Path, malformed_rows: str = "error") -> Iterator[Record | Malform
     Raises ``InputError`` naming file and line: as above, or when the file as a whole is not
     what it must be (no header, truncated, not a file, standard input, an unknown layout).
     """
-    raise NotImplementedError
+    match kind(path):
+        case "bcf":
+            rows = _bcf(path)
+        case "vcf":
+            rows = (record for record, _ in Vcf(path))
+        case "list":
+            rows = _list(path)
+    for row in rows:
+        if malformed_rows == "error" and type(row) is Malformed:
+            raise InputError(
+                f"{path}, line {row.line}: {row.reason} (malformed_rows: skip counts such rows "
+                "and goes on)"
+            )
+        yield row
+
+
+def kind(path: Path) -> str:
+    """``'vcf'``, ``'bcf'`` or ``'list'``, told from the first line; ``InputError`` if none."""
+    if str(path) in ("-", "/dev/stdin"):
+        raise InputError(
+            f"{path}: variants cannot come from standard input, they are read more than once; "
+            "give a file"
+        )
+    path = Path(path)
+    if not path.exists():
+        raise InputError(f"{path}: no such file")
+    if not path.is_file():
+        raise InputError(f"{path}: not a regular file; variants are read more than once")
+    with path.open("rb") as raw:
+        start = raw.read(18)
+        if start[:2] == b"\x1f\x8b" and start[3:4] == b"\x04" and start[12:14] == b"BC":
+            raw.seek(max(-len(_BGZF_END), -path.stat().st_size), io.SEEK_END)
+            if raw.read() != _BGZF_END:
+                raise InputError(
+                    f"{path}: the end block of bgzip is missing, the file may be truncated; "
+                    "copy or make it again"
+                )
+    for magic, what in _NO_TEXT.items():
+        if start.startswith(magic):
+            raise InputError(
+                f"{path}: {what}; expected a VCF, a BCF or a table, plain, gzip or bgzip"
+            )
+    first = next((line for line in _lines(path) if line.strip()), b"")
+    if first.startswith(b"BCF\2"):
+        return "bcf"
+    if not first:
+        raise InputError(f"{path}: empty; expected a VCF, a BCF or a table of variants")
+    if b"\0" in first:
+        raise InputError(f"{path}: neither text nor BCF; expected a VCF, a BCF or a table")
+    if first.startswith(b"##") or first.split()[:3] == [b"#CHROM", b"POS", b"ID"]:
+        return "vcf"
+    return "vcf" if _NAMED_VCF.search(path.name) else "list"
+
+
+def _lines(path: Path) -> Iterator[bytes]:
+    """The lines of a text file, plain, gzip or bgzip, a byte order mark taken off."""
+    with path.open("rb") as raw:
+        compressed = raw.read(2) == b"\x1f\x8b"
+    number = 0
+    try:
+        with io.BufferedReader(gzip.open(path)) if compressed else path.open("rb") as stream:
+            for number, line in enumerate(stream, 1):
+                yield line.removeprefix(b"\xef\xbb\xbf") if number == 1 else line
+    except (EOFError, zlib.error, OSError) as error:
+        raise InputError(
+            f"{path}, after line {number}: truncated, damaged or not readable ({error}); copy or "
+            "make it again"
+        ) from error
+
+
+class Vcf:
+    """The text of a VCF: header, then rows, each as parsed and as it stands.
+
+    header: the ``##`` lines, without line ends; columns: those of the ``#CHROM`` line.
+    Iterating gives ``(Record or Malformed, the row's bytes without its line end)``. Blank lines
+    are passed over, as are tabs after the last column.
+
+    A row has as many columns as the header, or the eight fixed ones where a header names
+    samples. Raises ``InputError`` without a header, or with one of VCF 3.
+    """
+
+    def __init__(self, path: Path):
+        self.path = path
+        self.header: list[bytes] = []
+        self._lines = enumerate(_lines(path), 1)
+        self.columns = self._read_header()
+
+    def _read_header(self) -> list[bytes]:
+        for number, line in self._lines:
+            where, line = f"{self.path}, line {number}", line.rstrip(b"\r\n")
+            version = re.match(rb"##(?:file)?format=(.*)", line)
+            if version and not version[1].startswith(b"VCFv4"):
+                raise InputError(
+                    f"{where}: {_quote(version[1])}; only VCF 4 is read, earlier ones write "
+                    "insertions and deletions in other ways"
+                )
+            if line.startswith(b"##"):
+                self.header.append(line)
+            elif line.startswith(b"#"):
+                self._check_columns(where, line)
+                return line.split(b"\t")
+            elif line.strip():
+                raise InputError(
+                    f"{where}: {_quote(line)} before any #CHROM line; a VCF needs its header. "
+                    "For a list of variants, name the file .tsv"
+                )
+        raise InputError(f"{self.path}: no #CHROM line; a VCF needs its header")
+
+    def _check_columns(self, where: str, line: bytes) -> None:
+        columns = line.decode(errors="replace").split("\t")
+        if columns[:9] == VCF_COLUMNS[: len(columns)] and len(columns) >= 5:
+            return
+        if line.split()[:5] == [name.encode() for name in VCF_COLUMNS[:5]]:
+            raise InputError(f"{where}: columns separated by spaces; a VCF's are by tabs")
+        raise InputError(
+            f"{where}: {_quote(line)}; expected #CHROM, POS, ID, REF, ALT, QUAL, FILTER, INFO "
+            "(and FORMAT and samples), separated by tabs"
+        )
+
+    def __iter__(self) -> Iterator[tuple[Record | Malformed, bytes]]:
+        columns, number = len(self.columns), 0
+        for line_number, line in self._lines:
+            row = line.rstrip(b"\r\n")
+            if not row or row.isspace():
+                continue
+            extra = row.count(b"\t") + 1 - columns
+            while extra > 0 and row.endswith(b"\t"):
+                row, extra = row[:-1], extra - 1
+            yield self._parse(number, line_number, row, extra), row
+            number += 1
+
+    def _parse(self, number: int, line: int, row: bytes, extra: int) -> Record | Malformed:
+        text = _decode(row)
+        fields = text.split("\t", 5)[:5]
+        columns = len(self.columns)
+        if text.startswith("#"):
+            what = "a header line among the records; join files with bcftools concat"
+        elif extra and not columns + extra == 8 < columns:
+            what = f"{columns + extra} columns where the header has {columns}"
+        elif "\0" in text:
+            what = "a NUL byte"
+        else:
+            return _record(number, line, *fields)
+        return Malformed(number, line, what, tuple(map(_printable, (*fields, *[""] * 4)[:5])))
+
+
+def _bcf(path: Path) -> Iterator[Record]:
+    number = 0
+    loudness = pysam.set_verbosity(0)  # what htslib has to say is in the exception
+    try:
+        with pysam.VariantFile(str(path), drop_samples=True) as file:
+            for number, row in enumerate(file):
+                id, alts = row.id or ".", row.alts or ()
+                yield Record(number, number + 1, row.chrom, row.pos, id, row.ref, alts)
+    except (OSError, ValueError) as error:
+        raise InputError(
+            f"{path}, after record {number}: truncated or damaged ({error}); copy or make it again"
+        ) from error
+    finally:
+        pysam.set_verbosity(loudness)
+
+
+# Lists. A column is called by what it holds: `start` is a 0-based position, and `a1` and `a2`
+# are alleles of which it is not said which is the reference's.
+_LAYOUTS = {  # of kundajelab/variant-scorer, by its names
+    "original": ("chrom", "pos", "id", "ref", "alt"),
+    "chrombpnet": ("chrom", "pos", "ref", "alt", "id"),
+    "bed": ("chrom", "start", "end", "ref", "alt", "id"),
+    "plink": ("chrom", "id", "cm", "pos", "a1", "a2"),
+    "plink2": ("chrom", "id", "pos", "ref", "alt"),
+}
+_ALLELE = r"[ACGTUNRYKMSWBDHVacgtunrykmswbdhv]+|-"
+_CELLS = {
+    "chrom": r".+",
+    "pos": r"\d+",
+    "start": r"\d+",
+    "end": r"\d+",
+    "cm": r"-?\d+(\.\d*)?([eE][-+]?\d+)?",
+    "id": r".*\D.*",
+    "ref": _ALLELE,
+    "alt": _ALLELE,
+    "a1": _ALLELE + "|0",
+    "a2": _ALLELE,
+}
+_HEADINGS = {
+    "chrom": ("chrom", "chr", "chromosome", "contig", "hm_chrom"),
+    "pos": ("pos", "position", "bp", "base_pair_location", "hm_pos"),
+    "id": ("id", "variant_id", "rsid", "rs_id", "snp", "snp_id", "variant"),
+    "ref": ("ref", "reference", "ref_allele", "reference_allele", "allele1"),
+    "alt": ("alt", "alternate", "alt_allele", "alternate_allele", "alternative_allele", "allele2"),
+    "a1": ("effect_allele", "ea", "a1", "hm_effect_allele"),
+    "a2": ("other_allele", "non_effect_allele", "nea", "a2", "hm_other_allele"),
+}
+_ASK = "give the table a header line: chrom, pos, ref, alt (and id)"
+_SAMPLE = 1000  # rows from which a list without header is recognised
+
+
+class _Layout(NamedTuple):
+    delimiter: str
+    columns: dict[str, int]  # what it holds: which column
+    header: int  # line of the header, 0 for none
+
+
+def _list(path: Path) -> Iterator[Record | Malformed]:
+    layout = _layout(path)
+    columns = layout.columns
+    wanted = [i for name, i in columns.items() if name not in ("end", "cm")]
+    where, offset = (columns["start"], 1) if "start" in columns else (columns["pos"], 0)
+    for number, (line, cells) in enumerate(_cells(path, layout)):
+        if len(cells) <= max(wanted):
+            what = f"{len(cells)} columns, expected {max(wanted) + 1}"
+            yield Malformed(number, line, what, (_printable(cells[0]), "", "", "", ""))
+            continue
+        chrom, pos = cells[columns["chrom"]], cells[where]
+        id = cells[columns["id"]] if "id" in columns else "."
+        if "a1" in columns:
+            ref, alt, note = cells[columns["a2"]], cells[columns["a1"]], ORDER_UNKNOWN
+            alt = "." if alt == "0" else alt  # plink's missing allele
+        else:
+            ref, alt, note = cells[columns["ref"]] if "ref" in columns else ".", "", ""
+            alt = cells[columns["alt"]]
+            if ref in (".", "NA"):
+                ref, note = "", NO_REF
+        yield _record(number, line, chrom, pos, id, ref, alt, True, note, offset)
+
+
+def _cells(path: Path, layout: _Layout) -> Iterator[tuple[int, list[str]]]:
+    """Line and cells of each row: no header, no comments, no blank lines."""
+    lines = (_decode(line.rstrip(b"\r\n")) for line in _lines(path))
+    if layout.delimiter == "\t":
+        rows = enumerate((line.split("\t") for line in lines), 1)
+    else:
+        reader = csv.reader(lines)
+        rows = ((reader.line_num, cells) for cells in reader)
+    try:
+        for line, cells in rows:
+            if line > layout.header and any(cells) and not cells[0].startswith("#"):
+                yield line, [cell.strip() for cell in cells]
+    except csv.Error as error:
+        raise InputError(
+            f"{path}, line {reader.line_num}: not readable as CSV: {error}"
+        ) from error
+
+
+def _layout(path: Path) -> _Layout:
+    """Which column of a list holds what, from its header line or else from its first rows."""
+    lines = (
+        (number, _decode(line.rstrip(b"\r\n"))) for number, line in enumerate(_lines(path), 1)
+    )
+    sample = list(itertools.islice(((n, line) for n, line in lines if line.strip()), _SAMPLE))
+    first = next(
+        (i for i, (_, line) in enumerate(sample) if not line.startswith("#")), len(sample)
+    )
+    for number, line in sample[max(first - 1, 0) : first + 1]:
+        delimiter = "\t" if "\t" in line else ","
+        cells = (
+            line.lstrip("#").split("\t") if "\t" in line else next(csv.reader([line.lstrip("#")]))
+        )
+        if columns := _headed(f"{path}, line {number}", cells):
+            return _Layout(delimiter, columns, number)
+    if first == len(sample):
+        raise InputError(f"{path}: only comments; {_ASK}")
+    number, line = sample[first]
+    if len(cells) == 1:
+        raise InputError(
+            f"{path}, line {number}: {_quote(line)}; columns must be separated by tabs or commas"
+        )
+    if not any(cell.strip().isdigit() for cell in cells):
+        raise InputError(
+            f"{path}, line {number}: {_quote(line)} names no columns that are known; {_ASK}"
+        )
+    rows = [line.split(delimiter) for _, line in sample[first:] if not line.startswith("#")]
+    fitting = {name: sum(_fits(layout, row) for row in rows) for name, layout in _LAYOUTS.items()}
+    most = max(fitting.values())
+    names = [name for name, count in fitting.items() if count == most]
+    if 2 * most <= len(rows):
+        raise InputError(
+            f"{path}, line {number}: {_quote(line)} and the rows after it are none of "
+            f"variant-scorer's {', '.join(_LAYOUTS)}; {_ASK}"
+        )
+    if len(names) > 1:
+        raise InputError(
+            f"{path}, line {number}: {_quote(line)} reads as {' and as '.join(names)}; {_ASK}"
+        )
+    return _Layout(delimiter, {name: i for i, name in enumerate(_LAYOUTS[names[0]])}, 0)
+
+
+def _fits(layout: tuple[str, ...], cells: list[str]) -> bool:
+    return len(cells) >= len(layout) and all(
+        re.fullmatch(_CELLS[name], cell.strip()) for name, cell in zip(layout, cells, strict=False)
+    )
+
+
+def _headed(where: str, cells: list[str]) -> dict[str, int] | None:
+    """The columns that a header line names; None where this is no header line."""
+    headings = [cell.strip().lower().replace(" ", "_") for cell in cells]
+    found = {
+        name: [i for heading in known for i, cell in enumerate(headings) if cell == heading]
+        for name, known in _HEADINGS.items()
+    }
+    if not (found["chrom"] and found["pos"]):
+        return None
+    for name, which in found.items():
+        if len(which) > 1 and name != "id":
+            both = " and ".join(repr(headings[i]) for i in which[:2])
+            raise InputError(f"{where}: columns {both} could both be {name}; rename one")
+    columns = {name: which[0] for name, which in found.items() if which}
+    if "alt" in columns:
+        return {name: i for name, i in columns.items() if name not in ("a1", "a2")}
+    if "a1" in columns and "a2" in columns:
+        return {name: i for name, i in columns.items() if name != "ref"}
+    raise InputError(
+        f"{where}: no column of alternate alleles (alt) among {_quote(', '.join(cells))}; {_ASK}"
+    )
+
+
+def _record(
+    number: int,
+    line: int,
+    chrom: str,
+    pos: str,
+    id: str,
+    ref: str,
+    alt: str,
+    in_list: bool = False,
+    note: str = "",
+    offset: int = 0,
+) -> Record | Malformed:
+    """A record of five strings, or what is wrong with them.
+
+    A list may have '-' for an empty allele; `offset` makes its `pos` 1-based.
+    """
+    alts = () if alt == "." else tuple(alt.split(","))
+    # Not int() alone, which also reads '+5', ' 5', '1_000' and digits of other scripts.
+    digits = pos.isdigit() and pos.isascii() and len(pos) <= 10
+    if not digits or (position := int(pos) + offset) > MAX_POS:
+        what = f"position {_quote(pos)} is not a whole number from 0 to {MAX_POS}"
+    elif not chrom:
+        what = "no contig"
+    elif "" in alts or (not ref and note != NO_REF):
+        what = f"an allele is missing: REF {_quote(ref)}, ALT {_quote(alt)}"
+    elif not in_list and (ref == "-" or "-" in alts):
+        what = "'-' is no allele of a VCF; write it with the base before it"
+    elif not (text := chrom + id + ref + alt).isascii() and text != _printable(text):
+        what = "bytes that are not UTF-8"
+    else:
+        return Record(number, line, chrom, position, id or ".", ref, alts, note)
+    return Malformed(number, line, what, tuple(map(_printable, (chrom, pos, id, ref, alt))))
+
+
+def _decode(line: bytes) -> str:
+    return line.decode(errors="surrogateescape")
+
+
+def _printable(text: str) -> str:
+    """Text that can be written as UTF-8: bytes that are none become U+FFFD."""
+    return text.encode(errors="surrogateescape").decode(errors="replace")
+
+
+def _quote(text: str | bytes) -> str:
+    """A piece of the input for a message: one line, not long."""
+    text = text.decode(errors="replace") if isinstance(text, bytes) else _printable(text)
+    return repr(text if len(text) <= 40 else text[:37] + "...")
