@@ -15,6 +15,7 @@ import torch
 import torch.nn.functional as F
 from cherimoya import Cherimoya, ControlWrapper
 
+from veff.errors import InputError
 from veff.windows import Geometry
 
 # Cherimoya turns the first of these on and the last to 'high' when imported. A benchmark decides
@@ -70,10 +71,10 @@ class Predictor:
         engine: str = "fast",
         batch_size: int,
     ):
-        if model.trimming != geometry.trimming:
+        if geometry.output_length != geometry.input_length - 2 * model.trimming:
             raise ValueError(
-                f"the model trims {model.trimming} bp from each side of a window, "
-                f"but the geometry says {geometry.trimming}"
+                f"the model trims {model.trimming} bp from each side of {geometry.input_length}, "
+                f"which does not leave {geometry.output_length}"
             )
         if precision not in ("fp32", "bf16"):
             raise ValueError(f"precision is {precision!r}, not 'fp32' or 'bf16'")
@@ -219,18 +220,20 @@ class Predictor:
     def _difference(self, fast: tuple, own: tuple) -> str:
         """How the outputs of the two engines differ beyond tolerance, '' where they do not."""
         (fast_z, fast_h), (own_z, own_h) = fast, own
+        h, allowed_h = (fast_h - own_h).abs().amax(), TOLERANCE
         if self._bf16:
-            z = (fast_z - own_z).abs().amax() / own_z.abs().amax().clamp(min=1)
-            h = ((fast_h - own_h).abs() / own_h.abs().clamp(min=1)).amax()
-            allowed = BF16_TOLERANCE
+            z, allowed_z = (fast_z - own_z).abs().amax(), BF16_TOLERANCE * own_z.abs().amax()
+            allowed_h = BF16_TOLERANCE * own_h.abs().amax()
         else:
             z = (self._probabilities(fast_z) - self._probabilities(own_z)).abs().amax()
-            h = (fast_h - own_h).abs().amax()
-            allowed = TOLERANCE
+            allowed_z = TOLERANCE
         # Written so that NaN counts as a difference.
-        if z <= allowed and h <= allowed:
+        if z <= allowed_z and h <= allowed_h:
             return ""
-        return f"profiles differ by {z:.1e} and log-counts by {h:.1e}; {allowed:.1e} is allowed"
+        return (
+            f"profiles differ by {z:.1e} where {allowed_z:.1e} is allowed, "
+            f"log-counts by {h:.1e} where {allowed_h:.1e} is"
+        )
 
     def _probabilities(self, logits: torch.Tensor) -> torch.Tensor:
         groups = logits.split(self.model.signal_groups, 1)
@@ -265,6 +268,20 @@ def _sample(rows: int, length: int) -> np.ndarray:
     bases = np.random.default_rng(0).choice(np.frombuffer(b"ACGT", np.uint8), (rows, length))
     bases[1::2, : length // 3] = ord("N")
     return bases
+
+
+def device(setting: str) -> torch.device:
+    """Where a setting of 'cpu', 'cuda' or 'auto' (an NVIDIA GPU if there is one) says to compute.
+
+    Raises `InputError` for 'cuda' where no GPU can be used.
+    """
+    usable = torch.cuda.is_available()
+    if setting == "cuda" and not usable:
+        raise InputError(
+            "device is 'cuda', but PyTorch sees no NVIDIA GPU here; "
+            "check nvidia-smi and that a CUDA build of PyTorch is installed, or set 'auto'"
+        )
+    return torch.device("cpu" if setting == "cpu" or not usable else "cuda")
 
 
 def fallback(pass_size: int) -> int | None:
