@@ -1,0 +1,8 @@
+"""Keep this run's seeds where later runs look for them."""
+
+from pathlib import Path
+
+from veff import autotune, job
+
+with job.logged(snakemake.log[0]):
+    autotune.keep(Path(snakemake.input.work).parent, snakemake.params.seed)

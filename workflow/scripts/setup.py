@@ -1,0 +1,24 @@
+"""Decide the batch size of the run, and warm the autotune cache for the work to come."""
+
+from pathlib import Path
+
+from veff import autotune, job, tables
+
+with job.logged(snakemake.log[0]):
+    autotune.enable()
+    params, output = snakemake.params, snakemake.output
+    models = tables.read_json(snakemake.input.models)
+    autotune.claim(params.autotune)  # before torch looks at the GPUs
+    from veff import predict
+
+    device = predict.device(params.autotune["device"])
+    batch_size = min(predict.batch_size(device, params.batch_size, model) for model in models)
+    work = autotune.work(
+        models,
+        task="score",
+        batch_size=batch_size,
+        precision=params.precision,
+        engine=params.engine,
+    )
+    said = autotune.setup(params.autotune, work, Path(output.work).parent)
+    tables.write_json(output.work, {"batch_size": batch_size, "work": work, **said})

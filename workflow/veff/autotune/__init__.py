@@ -1,0 +1,177 @@
+"""Triton's persistent autotune cache, made dependable: is it on, where, warm for this work, and
+what did this process hit and miss.
+
+A rule script calls `enable` before it imports anything that imports Cherimoya, and `report` at
+its end. Rule `setup` calls `setup`, which leaves a seed archive that every node is populated
+from: so the choices, and with them the last bits of the scores, are the same on all of them.
+Nothing here imports torch or Triton into the calling process before it does so itself.
+"""
+
+import importlib.util
+import json
+import os
+import sys
+import time
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from veff.autotune import cache, fingerprint, gpus, ledger, seeds
+from veff.errors import InputError
+
+__all__ = ["claim", "enable", "keep", "last_line", "report", "setup", "total", "work"]
+
+DEFAULTS = {
+    "device": "auto",
+    "strict": False,
+    "seed": None,
+    "cache_dir": None,
+    "max_age_days": 30,
+    "max_size_mb": 2048,
+}
+
+_state: dict = {"node": "none", "gpu": None, "seed": None, "warm_seconds": 0.0}
+
+
+def enable(settings: dict | None = None, work: Sequence[dict] = (), seeds: Iterable = ()) -> bool:
+    """Switch the persistent cache on, before Cherimoya is imported; False without Triton.
+
+    Where `work` is given and the job has an NVIDIA GPU, also take one of the visible GPUs, and
+    see to it that this node holds the choices and binaries for `work`: already there, restored
+    from one of `seeds` (archives, or folders of them), or benchmarked and then published in the
+    first of those folders. `settings` are config["autotune"] with "device" added.
+
+    Raises RuntimeError if Cherimoya is imported already, since its kernels have read the switch;
+    InputError where `device: cuda` finds no GPU or the cache folder is not safe; ledger.Miss
+    under `strict` where the node would have to benchmark.
+    """
+    if "cherimoya" in sys.modules:
+        raise RuntimeError(
+            "autotune.enable() must come before cherimoya is imported: the kernels read the "
+            "switch when they are defined, and are now without the cache"
+        )
+    if importlib.util.find_spec("triton") is None:
+        return False
+    settings = {**DEFAULTS, **(settings or {})}
+    _switch_on()
+    gpu = claim(settings) if work else None
+    if gpu:
+        _point_triton_at(_fill(gpu, settings, work, seeds))
+        ledger.strict = settings["strict"]
+    return True
+
+
+def claim(settings: dict) -> gpus.Gpu | None:
+    """The GPU that this process uses, taken among the visible ones; None where it uses the CPU.
+
+    Raises InputError where `device: cuda` finds none.
+    """
+    if settings["device"] == "cpu":
+        return None
+    gpu = gpus.claim() if gpus.torch_has_cuda() else None
+    if gpu is None and settings["device"] == "cuda":
+        raise InputError(
+            "device is cuda, but no NVIDIA GPU is visible, or this torch is built without CUDA"
+        )
+    return gpu
+
+
+def setup(settings: dict, work: Sequence[dict], folder: Path) -> dict:
+    """Warm this node for all of `work` and leave the seed in `folder`.
+
+    Returns which GPU, which seed, how the node got it and in how many seconds, as `report` names
+    them; on a machine without a GPU, or with `device: cpu`, it leaves nothing and says so.
+    """
+    settings = {**DEFAULTS, **settings, "strict": False}
+    folder = Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    gpu = claim(settings) if importlib.util.find_spec("triton") else None
+    if gpu and work:
+        _fill(gpu, settings, work, [folder])
+    return dict(_state)
+
+
+def keep(folder: Path, seed: str | None) -> list[Path]:
+    """Copy the seeds in a run's `folder` to the site's, `seed`; returns where they are.
+
+    Raises InputError where there is no seed to keep, or nowhere to keep it.
+    """
+    made = [seeds.Seed(path) for path in sorted(Path(folder).glob("*.tar"))]
+    if not made:
+        raise InputError(f"autotune: there is no seed in {folder}: none is made without a GPU")
+    if seed is None:
+        raise InputError("autotune: seed names no folder to keep the seeds in: set it")
+    return [seeds.publish(one, Path(seed)).path for one in made]
+
+
+def work(models: Iterable[dict], **how) -> list[dict]:
+    """The work to come: one dict a model geometry, from rows of models.json and what all share
+    (`task`, `batch_size`, `precision`, `engine`)."""
+    geometry = (
+        "n_filters",
+        "n_layers",
+        "expansion",
+        "signal_groups",
+        "n_control_tracks",
+        "input_length",
+        "output_length",
+    )
+    items = [{**{name: model[name] for name in geometry}, **how} for model in models]
+    return [item for i, item in enumerate(items) if item not in items[:i]]
+
+
+def report() -> dict:
+    """What this process hit, missed and repaired, how its node was populated, and with what.
+
+    `node`: warm, restored, benchmarked (with ", temporary" where the node's disk could not take
+    it) or none.
+    `knob`: whether Cherimoya's kernels have the cache on; None where it is not imported.
+    """
+    cheri = sys.modules.get("cherimoya.cheri")
+    kernels = [k for k in vars(cheri or object).values() if hasattr(k, "cache_results")]
+    knob = all(k.cache_results for k in kernels) if kernels else None
+    return {**ledger.counts(), **_state, "knob": knob}
+
+
+def total(reports: Iterable[dict]) -> dict:
+    """The sum of jobs' reports: {jobs, each count of `ledger.KEYS`, warm_seconds, nodes, gpus}."""
+    reports = list(reports)
+    return {
+        "jobs": len(reports),
+        **{key: sum(r[key] for r in reports) for key in (*ledger.KEYS, "warm_seconds")},
+        **{
+            f"{part}s": {str(v): values.count(v) for v in sorted(set(values), key=str)}
+            for part in ("node", "gpu", "seed")
+            for values in [[r[part] for r in reports]]
+        },
+    }
+
+
+def last_line(total: dict) -> str:
+    """The run's last line."""
+    return f"autotune: {total['benchmarks']} benchmarks in {total['jobs']} scoring jobs"
+
+
+def _switch_on() -> None:
+    # Triton reads this variable when the kernels are defined; setting the knob itself would cost
+    # half a second of import here, so that is done only where Triton is already imported.
+    os.environ["TRITON_CACHE_AUTOTUNING"] = "1"
+    if "triton" in sys.modules:
+        sys.modules["triton"].knobs.autotuning.cache = True
+
+
+def _fill(gpu: gpus.Gpu, settings: dict, work: Sequence[dict], seeds: Iterable) -> Path:
+    start = time.perf_counter()
+    # As JSON gives it back, so that it equals what a seed says it was made for.
+    work = json.loads(json.dumps(list(work)))
+    found = cache.find_or_fill(gpu, settings, work, [Path(seed) for seed in seeds])
+    folder = found.pop("folder")
+    seconds = round(time.perf_counter() - start, 3)
+    _state.update(found, gpu=gpu.name, warm_seconds=seconds)
+    return folder
+
+
+def _point_triton_at(folder: Path) -> None:
+    # Children import the manager too, from wherever they are started.
+    os.environ["PYTHONPATH"] = fingerprint.environment()["PYTHONPATH"]
+    os.environ["TRITON_CACHE_DIR"] = str(folder / "triton")
+    os.environ["TRITON_CACHE_MANAGER"] = "veff.autotune.manager:Manager"

@@ -1,0 +1,153 @@
+"""Which NVIDIA GPU this process uses: one of those that it may see, found without torch."""
+
+import fcntl
+import importlib.util
+import logging
+import os
+import re
+import time
+from pathlib import Path
+from typing import NamedTuple
+
+from veff.autotune import node
+
+log = logging.getLogger(__name__)
+
+_claimed: "Gpu | None" = None
+_lock_file: int | None = None  # held open, and so locked, until the process ends
+
+
+class Gpu(NamedTuple):
+    uuid: str
+    name: str
+    capability: tuple[int, int]
+    cores: int  # CUDA cores, 128 a multiprocessor on Hopper; of a MIG slice its multiprocessors
+    driver: str
+
+
+def visible() -> list[Gpu]:
+    """The GPUs that CUDA would show this process, in its order; [] without a driver or NVML."""
+    try:
+        import pynvml
+    except ImportError:
+        if Path("/proc/driver/nvidia").exists():
+            log.warning("an NVIDIA driver is here but nvidia-ml-py is not: no GPU is used")
+        return []
+    try:
+        pynvml.nvmlInit()
+    except pynvml.NVMLError:
+        return []
+    try:
+        driver = pynvml.nvmlSystemGetDriverVersion()
+        return [_describe(pynvml, handle, driver) for handle in _handles(pynvml)]
+    finally:
+        pynvml.nvmlShutdown()
+
+
+def claim() -> Gpu | None:
+    """Take one of the visible GPUs for this process, waiting while all of them are taken.
+
+    Where only one is visible, the user or the scheduler chose and nothing is locked. Otherwise
+    the first GPU that no other process of this user holds is locked until this process ends,
+    and CUDA_VISIBLE_DEVICES is narrowed to it. Returns None where there is no GPU.
+    """
+    global _claimed
+    if _claimed is None:
+        # NVML counts in PCI order and CUDA, unless told, by speed: an index must mean one GPU.
+        os.environ.setdefault("CUDA_DEVICE_ORDER", "PCI_BUS_ID")
+        gpus = visible()
+        if len(gpus) > 1:
+            _claimed = _lock_one(gpus)
+            os.environ["CUDA_VISIBLE_DEVICES"] = _claimed.uuid
+        elif gpus:
+            _claimed = gpus[0]
+    return _claimed
+
+
+def torch_has_cuda() -> bool:
+    """Whether the installed torch is built with CUDA, read without importing it."""
+    spec = importlib.util.find_spec("torch")
+    if spec is None:
+        return False
+    text = Path(spec.origin).with_name("version.py").read_text()
+    return re.search(r"^cuda\b.*=\s*['\"]", text, re.MULTILINE) is not None
+
+
+def _lock_one(gpus: list[Gpu]) -> Gpu:
+    global _lock_file
+    # One place for every job of this user on the node, whatever its TMPDIR.
+    folder = node.private(Path("/tmp") / f"veff-gpus-{os.getuid()}")
+    told = False
+    while True:
+        for gpu in gpus:
+            descriptor = os.open(folder / f"{gpu.uuid}.lock", os.O_RDWR | os.O_CREAT, 0o600)
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                os.close(descriptor)
+                continue
+            _lock_file = descriptor
+            return gpu
+        if not told:
+            log.warning("all %d visible GPUs are taken by other jobs: waiting for one", len(gpus))
+            told = True
+        time.sleep(0.2)
+
+
+def _handles(pynvml) -> list:
+    physical = []
+    for index in range(pynvml.nvmlDeviceGetCount()):
+        try:
+            physical.append(pynvml.nvmlDeviceGetHandleByIndex(index))
+        except pynvml.NVMLError:  # a cgroup hides it, as it does from CUDA
+            continue
+    chosen = os.environ.get("CUDA_VISIBLE_DEVICES")
+    if chosen is None:
+        return [part for handle in physical for part in _slices(pynvml, handle)]
+    handles = []
+    for word in (word.strip() for word in chosen.split(",")):
+        handle = _resolve(pynvml, physical, word)
+        if handle is None:  # CUDA, too, ignores what follows a word that names no GPU
+            break
+        handles.append(handle)
+    return handles
+
+
+def _resolve(pynvml, physical: list, word: str):
+    if word.isdecimal():
+        return _slices(pynvml, physical[int(word)])[0] if int(word) < len(physical) else None
+    if not word.startswith(("GPU-", "MIG-")):
+        return None
+    parts = [part for handle in physical for part in [handle, *_slices(pynvml, handle)]]
+    return next((p for p in parts if pynvml.nvmlDeviceGetUUID(p).startswith(word)), None)
+
+
+def _slices(pynvml, handle) -> list:
+    """The MIG slices of a GPU that is divided into some, else the GPU itself."""
+    try:
+        if pynvml.nvmlDeviceGetMigMode(handle)[0] != pynvml.NVML_DEVICE_MIG_ENABLE:
+            return [handle]
+        slices = []
+        for index in range(pynvml.nvmlDeviceGetMaxMigDeviceCount(handle)):
+            try:
+                slices.append(pynvml.nvmlDeviceGetMigDeviceHandleByIndex(handle, index))
+            except pynvml.NVMLError:  # a slot without a slice
+                continue
+        return slices or [handle]
+    except pynvml.NVMLError:
+        return [handle]
+
+
+def _describe(pynvml, handle, driver: str) -> Gpu:
+    try:
+        whole = pynvml.nvmlDeviceGetDeviceHandleFromMigDeviceHandle(handle)
+        cores = pynvml.nvmlDeviceGetAttributes(handle).multiprocessorCount
+    except pynvml.NVMLError:  # not a slice
+        whole, cores = handle, pynvml.nvmlDeviceGetNumGpuCores(handle)
+    return Gpu(
+        uuid=pynvml.nvmlDeviceGetUUID(handle),
+        name=pynvml.nvmlDeviceGetName(handle),
+        capability=tuple(pynvml.nvmlDeviceGetCudaComputeCapability(whole)),
+        cores=cores,
+        driver=driver,
+    )
