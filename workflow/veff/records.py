@@ -422,8 +422,8 @@ def _record(
     digits = pos.isdigit() and pos.isascii() and len(pos) <= 10
     if not digits or (position := int(pos) + offset) > MAX_POS:
         what = f"position {_quote(pos)} is not a whole number from 0 to {MAX_POS}"
-    elif not chrom:
-        what = "no contig"
+    elif not _is_contig(chrom):
+        what = f"{_quote(chrom)} is no name of a contig"
     elif "" in alts or (not ref and note != NO_REF):
         what = f"an allele is missing: REF {_quote(ref)}, ALT {_quote(alt)}"
     elif not in_list and (ref == "-" or "-" in alts):
@@ -433,6 +433,14 @@ def _record(
     else:
         return Record(number, line, chrom, position, id or ".", ref, alts, note)
     return Malformed(number, line, what, tuple(map(_printable, (chrom, pos, id, ref, alt))))
+
+
+def _is_contig(name: str) -> bool:
+    """Whether htslib can take it, symbolic contigs (``<1>``) among them."""
+    if name.isalnum():
+        return True
+    inner = name[1:-1] if name.startswith("<") and name.endswith(">") else name
+    return bool(inner) and not any(c in inner for c in ",<>")
 
 
 def _decode(line: bytes) -> str:
