@@ -1,0 +1,260 @@
+"""What bases stand at (contig, start, end), under which names, and which assembly this is."""
+
+import gzip
+import hashlib
+import json
+import mmap
+import os
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import BinaryIO
+
+import numpy as np
+
+from veff.errors import InputError
+
+IUPAC = b"ACGTUNRYSWKMBDHV"
+BLOCK = 1 << 24  # bytes of FASTA that are in memory at once
+
+# Letters to upper case; what no FASTA of nucleotides holds to 0, which is then looked for.
+_UPPER = bytes(i & ~32 if i & ~32 in IUPAC and i >= 64 else 0 for i in range(256))
+
+# Line ends, and the position numbers that some databases write among the bases.
+_BETWEEN = b"\r\n0123456789"
+
+# The VCF specification has an IUPAC code of the reference written as the first in the alphabet of
+# the bases that it stands for.
+FIRST_BASE = bytes.maketrans(b"UMRWSYKVHDB", b"TAAACCGAAAC")
+
+_MITOCHONDRION = ("M", "MT", "chrM", "chrMT")
+
+# Lengths of chr1, chr2, ..., chrX, chrY as UCSC and NCBI publish them.
+# fmt: off
+_HUMAN = [*map(str, range(1, 23)), "X", "Y"]
+_MOUSE = [*map(str, range(1, 20)), "X", "Y"]
+ASSEMBLIES = {
+    "hg19": dict(zip(_HUMAN, (
+        249250621, 243199373, 198022430, 191154276, 180915260, 171115067, 159138663, 146364022,
+        141213431, 135534747, 135006516, 133851895, 115169878, 107349540, 102531392, 90354753,
+        81195210, 78077248, 59128983, 63025520, 48129895, 51304566, 155270560, 59373566,
+    ), strict=True)),
+    "hg38": dict(zip(_HUMAN, (
+        248956422, 242193529, 198295559, 190214555, 181538259, 170805979, 159345973, 145138636,
+        138394717, 133797422, 135086622, 133275309, 114364328, 107043718, 101991189, 90338345,
+        83257441, 80373285, 58617616, 64444167, 46709983, 50818468, 156040895, 57227415,
+    ), strict=True)),
+    "T2T-CHM13": dict(zip(_HUMAN, (
+        248387328, 242696752, 201105948, 193574945, 182045439, 172126628, 160567428, 146259331,
+        150617247, 134758134, 135127769, 133324548, 113566686, 101161492, 99753195, 96330374,
+        84276897, 80542538, 61707364, 66210255, 45090682, 51324926, 154259566, 62460029,
+    ), strict=True)),
+    "mm10": dict(zip(_MOUSE, (
+        195471971, 182113224, 160039680, 156508116, 151834684, 149736546, 145441459, 129401213,
+        124595110, 130694993, 122082543, 120129022, 120421639, 124902244, 104043685, 98207768,
+        94987271, 90702639, 61431566, 171031299, 91744698,
+    ), strict=True)),
+    "mm39": dict(zip(_MOUSE, (
+        195154279, 181755017, 159745316, 156860686, 151758149, 149588044, 144995196, 130127694,
+        124359700, 130530862, 121973369, 120092757, 120883175, 125139656, 104073951, 98008968,
+        95294699, 90720763, 61420004, 169476592, 91455967,
+    ), strict=True)),
+}
+# fmt: on
+
+
+def build(fasta: Path, folder: Path) -> None:
+    """Write a FASTA file's bases and contigs into `folder`, for `Reference.open`.
+
+    ``bases.u8`` holds all contigs back to back as upper-case ASCII (IUPAC codes kept);
+    ``contigs.json`` their names, lengths and offsets, the sha256 of the FASTA file as it is on
+    disk, and the assembly that the lengths tell, or null. The FASTA may be plain, gzip or
+    bgzip, and needs no index. Memory stays at a few blocks of 16 MB.
+
+    Raises `InputError` where the file is no FASTA of nucleotides, is truncated, or names a
+    contig twice.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    bases_aside, contigs_aside = folder / "bases.u8.part", folder / "contigs.json.part"
+    names, lengths = [], []
+    try:
+        with bases_aside.open("wb") as out:
+            for name, piece in _contigs(fasta):
+                if name is not None:
+                    names.append(name)
+                    lengths.append(0)
+                lengths[-1] += out.write(piece)
+        if len(set(names)) < len(names):
+            twice = next(name for name in names if names.count(name) > 1)
+            raise InputError(f"{fasta}: contig {twice!r} stands there twice; names must differ")
+        contigs = {
+            "names": names,
+            "lengths": lengths,
+            "offsets": [0, *np.cumsum(lengths[:-1]).tolist()],
+            "sha256": _sha256(fasta),
+            "assembly": assembly(names, lengths),
+        }
+        contigs_aside.write_text(json.dumps(contigs, indent=1) + "\n")
+        os.replace(bases_aside, folder / "bases.u8")
+        os.replace(contigs_aside, folder / "contigs.json")
+    finally:
+        bases_aside.unlink(missing_ok=True)
+        contigs_aside.unlink(missing_ok=True)
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _contigs(fasta: Path) -> Iterator[tuple[str | None, bytes]]:
+    """Pieces of contigs in order: the name with a contig's first piece, None with the others."""
+    if not fasta.is_file():
+        raise InputError(f"{fasta}: no such file; the reference must be a FASTA file")
+    with fasta.open("rb") as raw:
+        compressed = raw.read(2) == b"\x1f\x8b"
+    name = None
+    try:
+        with gzip.open(fasta) if compressed else fasta.open("rb") as stream:
+            for block in _blocks(stream):
+                rest, *starting = block.split(b"\n>")
+                if name is None and rest.strip():
+                    raise InputError(
+                        f"{fasta}: starts with {rest.split()[0][:20]!r}, where a FASTA file has "
+                        "'>' and a contig's name"
+                    )
+                if name is not None:
+                    yield None, _upper(rest, name, fasta)
+                for contig in starting:
+                    header, _, lines = contig.partition(b"\n")
+                    words = header.decode(errors="replace").split()
+                    if not words or header[:1].isspace():
+                        raise InputError(f"{fasta}: a '>' without a contig's name after it")
+                    name = words[0]
+                    yield name, _upper(lines, name, fasta)
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise InputError(f"{fasta}: truncated or damaged gzip data ({error})") from error
+    if name is None:
+        raise InputError(f"{fasta}: holds no contig; expected a FASTA file")
+
+
+def _blocks(stream: BinaryIO) -> Iterator[bytes]:
+    """Blocks of a stream, no header cut in two; one that starts a line has a newline before."""
+    line_starts = True
+    while block := stream.read(BLOCK):
+        if block.rfind(b">") > block.rfind(b"\n"):
+            block += stream.readline()
+        yield b"\n" + block if line_starts else block
+        line_starts = block.endswith(b"\n")
+
+
+def _upper(lines: bytes, name: str, fasta: Path) -> bytes:
+    bases = lines.translate(_UPPER, _BETWEEN)
+    if 0 in bases:
+        wrong = next(chr(i) for i in lines if i not in _BETWEEN and not _UPPER[i])
+        raise InputError(
+            f"{fasta}: {wrong!r} in the sequence of {name!r}; only nucleotides may stand there, "
+            f"{IUPAC.decode()} in either case"
+        )
+    return bases
+
+
+def assembly(names: list[str], lengths: list[int]) -> str | None:
+    """The assembly whose chromosome lengths these are: of those it names, every one must fit."""
+    found = {name.removeprefix("chr"): length for name, length in zip(names, lengths, strict=True)}
+    for which, chromosomes in ASSEMBLIES.items():
+        fits = [found[name] == chromosomes[name] for name in found.keys() & chromosomes.keys()]
+        if fits and all(fits):
+            return which
+    return None
+
+
+def _spellings(name: str) -> tuple[str, ...]:
+    """The names that mean the same contig by convention, the given one first."""
+    if name in _MITOCHONDRION:
+        return (name, *_MITOCHONDRION)
+    return (name, name.removeprefix("chr") if name.startswith("chr") else f"chr{name}")
+
+
+class Reference:
+    """A genome on disk, mapped into memory; contigs are known by their index in FASTA order.
+
+    names: list of contigs; lengths, offsets: int64[contigs]; bases: uint8[sum of lengths], ASCII;
+    assembly: 'hg19', 'hg38', 'T2T-CHM13', 'mm10', 'mm39' or None; sha256: of the FASTA file.
+    """
+
+    def __init__(self, bases, names, lengths, offsets, sha256, assembly):
+        self.bases = bases
+        self.names = list(names)
+        self.lengths = np.asarray(lengths, np.int64)
+        self.offsets = np.asarray(offsets, np.int64)
+        self.sha256 = sha256
+        self.assembly = assembly
+        self._view = memoryview(self.bases)
+        self._spans = list(zip(self.offsets.tolist(), self.lengths.tolist(), strict=True))
+        self._index = {name: i for i, name in enumerate(self.names)}
+        self._aliases: dict[str, int] = {}
+
+    @classmethod
+    def open(cls, folder: Path, aliases: Path | None = None) -> "Reference":
+        """Open what `build` wrote; `aliases` is a table as `read_aliases` describes it."""
+        contigs = json.loads((folder / "contigs.json").read_text())
+        size = sum(contigs["lengths"])
+        path = folder / "bases.u8"
+        if path.stat().st_size != size:
+            raise InputError(f"{path}: not of {size} bases; build the reference again")
+        bases = np.memmap(path, np.uint8, "r") if size else np.zeros(0, np.uint8)
+        reference = cls(bases, **contigs)
+        if aliases is not None:
+            reference.read_aliases(aliases)
+        return reference
+
+    def contig(self, name: str) -> int | None:
+        """Index of a contig: by its name, with or without ``chr``, M for MT, or by an alias."""
+        for spelling in _spellings(name):
+            if spelling in self._index:
+                return self._index[spelling]
+        return self._aliases.get(name)
+
+    def read_aliases(self, path: Path) -> None:
+        """Learn other names of the contigs from a table with one contig a row.
+
+        Two or more tab-separated columns, each a naming scheme (UCSC, Ensembl, RefSeq, as in
+        UCSC's chromAlias.txt); lines that start with ``#`` are skipped, as are empty cells and
+        ``na``. Rows without a contig of this reference are not used. Raises `InputError` where a
+        row names two contigs of the reference, or a name stands in the rows of two.
+        """
+        try:
+            lines = path.read_text().splitlines()
+        except (OSError, UnicodeDecodeError) as error:
+            raise InputError(f"{path}: cannot read the contig aliases ({error})") from error
+        for number, line in enumerate(lines, 1):
+            if not line.strip() or line.startswith("#"):
+                continue
+            cells = [cell.strip() for cell in line.split("\t")]
+            if len(cells) < 2:
+                raise InputError(
+                    f"{path}, line {number}: one column; expected a contig's names, separated by "
+                    "tabs"
+                )
+            names = {cell for cell in cells if cell not in ("", "na")}
+            contigs = {i for name in names if (i := self.contig(name)) is not None}
+            if len(contigs) > 1:
+                both = " and ".join(repr(self.names[i]) for i in sorted(contigs)[:2])
+                raise InputError(
+                    f"{path}, line {number}: its names are those of {both}, two contigs of the "
+                    "reference; a row must be about one"
+                )
+            for name in names if contigs else ():
+                self._aliases[name] = min(contigs)
+
+    def fetch(self, contig: int, start: int, end: int) -> bytes:
+        """Bases of [start, end), 0-based, clipped to the contig; upper-case ASCII."""
+        offset, length = self._spans[contig]
+        start = max(start, 0)
+        return bytes(self._view[offset + start : offset + max(start, min(end, length))])
+
+    def release(self) -> None:
+        """Give back the memory of the pages read so far; they are mapped again when needed."""
+        if isinstance(self.bases, np.memmap):
+            self.bases.base.madvise(mmap.MADV_DONTNEED)
