@@ -197,7 +197,7 @@ class Vcf:
         columns = line.decode(errors="replace").split("\t")
         if columns[:9] == VCF_COLUMNS[: len(columns)] and len(columns) >= 5:
             return
-        if line.split()[:5] == [name.encode() for name in VCF_COLUMNS[:5]]:
+        if b"\t" not in line and line.startswith(b"#CHROM "):
             raise InputError(f"{where}: columns separated by spaces; a VCF's are by tabs")
         raise InputError(
             f"{where}: {_quote(line)}; expected #CHROM, POS, ID, REF, ALT, QUAL, FILTER, INFO "
@@ -331,18 +331,13 @@ def _cells(path: Path, layout: _Layout) -> Iterator[tuple[int, list[str]]]:
 
 def _layout(path: Path) -> _Layout:
     """Which column of a list holds what, from its header line or else from its first rows."""
-    lines = (
-        (number, _decode(line.rstrip(b"\r\n"))) for number, line in enumerate(_lines(path), 1)
-    )
+    lines = enumerate((_decode(line.rstrip(b"\r\n")) for line in _lines(path)), 1)
     sample = list(itertools.islice(((n, line) for n, line in lines if line.strip()), _SAMPLE))
-    first = next(
-        (i for i, (_, line) in enumerate(sample) if not line.startswith("#")), len(sample)
-    )
-    for number, line in sample[max(first - 1, 0) : first + 1]:
+    comments = itertools.takewhile(lambda line: line[1].startswith("#"), sample)
+    first = len(list(comments))
+    for number, line in sample[: first + 1]:
         delimiter = "\t" if "\t" in line else ","
-        cells = (
-            line.lstrip("#").split("\t") if "\t" in line else next(csv.reader([line.lstrip("#")]))
-        )
+        cells = next(csv.reader([line.lstrip("#")], delimiter=delimiter))
         if columns := _headed(f"{path}, line {number}", cells):
             return _Layout(delimiter, columns, number)
     if first == len(sample):
