@@ -289,29 +289,35 @@ def fallback(pass_size: int) -> int | None:
     return pass_size // 2 if pass_size % 2 == 0 else None
 
 
+def row_bytes(geometry: dict) -> int:
+    """An upper estimate of the GPU memory that one window of a batch takes, in bytes.
+
+    It is of Cherimoya's own forward, the hungrier one: six float32 activations of
+    L x (filters + control tracks), the 84-column matrix of the first convolution, and what each
+    tap of the profile head makes of each position. `geometry` has the keys of a model's
+    description: `n_filters`, `n_control_tracks`, `signal_groups`, `input_length` and
+    `output_length`.
+    """
+    columns = 6 * (geometry["n_filters"] + geometry["n_control_tracks"]) + 4 * STEM_TAPS
+    taps = HEAD_TAPS * sum(geometry["signal_groups"])
+    positions = geometry["output_length"] + HEAD_TAPS
+    return 4 * (geometry["input_length"] * columns + taps * positions)
+
+
 def batch_size(device: torch.device | str, setting: int | str, geometry: dict) -> int:
-    """The number of windows in a batch.
+    """The number of windows in a batch for a model of this geometry (see `row_bytes`).
 
     `setting` is a number, which is used as it is, or 'auto': 32 on a CPU; on a GPU the largest of
-    1,024, 512, … 32 that is estimated to fit in 80 % of its whole memory, so that what else runs
-    there does not change a batch (and with it the last bits). The estimate is of Cherimoya's own
-    forward, the hungrier one: six float32 activations of L x (filters + control tracks), the
-    84-column matrix of the first convolution, and the profile.
-
-    `geometry` has the keys of a model's description: `n_filters`, `n_control_tracks`,
-    `signal_groups`, `input_length`, `output_length`.
+    1,024, 512, ... 32 that fits in 80 % of its whole memory by the estimate. Of the whole, so
+    that what else runs there does not change a batch, and with it the last bits of scores.
     """
     device = torch.device(device)
     if setting != "auto":
         return int(setting)
     if device.type == "cpu":
         return CPU_BATCH_SIZE
-    channels = sum(geometry["signal_groups"])
-    columns = 6 * (geometry["n_filters"] + geometry["n_control_tracks"]) + 4 * STEM_TAPS
-    products = channels * HEAD_TAPS * (geometry["output_length"] + HEAD_TAPS)
-    row_bytes = 4 * (geometry["input_length"] * columns + products)
     room = MEMORY_SHARE * torch.cuda.get_device_properties(device).total_memory
-    return next((n for n in LADDER if n * row_bytes <= room), LADDER[-1])
+    return next((n for n in LADDER if n * row_bytes(geometry) <= room), LADDER[-1])
 
 
 def exercise(work: dict, device: torch.device | str) -> str:
