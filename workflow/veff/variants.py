@@ -6,6 +6,7 @@ region after region is sorted, which finds the duplicates and gives the order of
 last, the rows of all are completed with what that showed. Memory does not grow with the input.
 """
 
+import functools
 import itertools
 import os
 import re
@@ -42,41 +43,35 @@ STATUSES = (
 )
 
 ALLELES = pa.schema(
-    [
-        ("allele_id", pa.int64()),
-        ("record", pa.int64()),
-        ("chrom", pa.string()),
-        ("pos", pa.int64()),
-        ("id", pa.string()),
-        ("ref", pa.string()),
-        ("alt", pa.string()),
-        ("status", pa.string()),
-        ("reason", pa.string()),
-        ("scored_as", pa.int64()),
-    ]
+    {
+        "allele_id": pa.int64(),
+        "record": pa.int64(),
+        "chrom": pa.string(),
+        "pos": pa.int64(),
+        "id": pa.string(),
+        "ref": pa.string(),
+        "alt": pa.string(),
+        "status": pa.string(),
+        "reason": pa.string(),
+        "scored_as": pa.int64(),
+    }
 )
 SCOREABLE = pa.schema(
-    [
-        ("allele_id", pa.int64()),
-        ("contig", pa.int32()),
-        ("start", pa.int64()),
-        ("ref_len", pa.int32()),
-        ("alt", pa.string()),
-    ]
+    {
+        "allele_id": pa.int64(),
+        "contig": pa.int32(),
+        "start": pa.int64(),
+        "ref_len": pa.int32(),
+        "alt": pa.string(),
+    }
 )
 _JUDGED = pa.schema(list(ALLELES)[:-1])
 _KEYS = pa.schema(list(ALLELES)[1:5])
 # On the way there, contig and start are one number, in which contigs stand one base apart: an
 # insertion after the last base of a contig is not one before the first of the next.
 _SITES = pa.schema(
-    [
-        ("allele_id", pa.int64()),
-        ("site", pa.int64()),
-        ("ref_len", pa.int32()),
-        ("alt", pa.string()),
-    ]
+    {"allele_id": pa.int64(), "site": pa.int64(), "ref_len": pa.int32(), "alt": pa.string()}
 )
-_ORDER = ("site", "ref_len", "alt", "allele_id")
 
 BLOCK_RECORDS = 1 << 16  # records that are in memory at once, at most,
 BLOCK_BASES = 1 << 26  # and about how many bases of them
@@ -205,30 +200,23 @@ class Verdict(NamedTuple):
     alt: str = ""
 
 
-class _Contigs(dict):
-    """Index in the reference of each contig that was asked for, -1 for those it has not."""
-
-    def __init__(self, reference: Reference):
-        self.reference = reference
-
-    def __missing__(self, name: str) -> int:
-        index = self.reference.contig(name)
-        self[name] = -1 if index is None else index
-        return self[name]
-
-
 class _Judge:
     """Gives alleles their statuses, and counts what says whether the input fits the reference."""
 
     def __init__(self, reference: Reference, max_allele_length: int):
         self.reference = reference
         self.max_allele_length = max_allele_length
-        self.contigs = _Contigs(reference)
+        self.index_of = functools.cache(self.index_of)
         self.first_site = _first_sites(reference)
         self.contigs_matched = False
         self.contigs_unmatched = Counter()
         self.records = self.alleles = 0
         self.ref_checked = self.ref_wrong = self.swapped = self.one_on = 0
+
+    def index_of(self, contig: str) -> int:
+        """Index of a contig in the reference, -1 where it has none; cached."""
+        index = self.reference.contig(contig)
+        return -1 if index is None else index
 
     def block(self, rows: list[Record | Malformed]) -> tuple[pa.Table, pa.Table]:
         """The alleles of records, as `_JUDGED` has them, and those that are ok, as `_SITES` has.
@@ -242,7 +230,7 @@ class _Judge:
         row_of = np.repeat(np.arange(len(rows)), [len(several) or 1 for several in alts])
         ref = [ref[i] for i in row_of.tolist()]
         alt = [one for several in alts for one in several or (".",)]
-        contig = np.fromiter(map(self.contigs.__getitem__, chrom), np.int64)[row_of]
+        contig = np.fromiter(map(self.index_of, chrom), np.int64)[row_of]
 
         parsed = ~np.isin(row_of, list(malformed))
         self.contigs_matched |= bool((contig >= 0)[parsed].any())
@@ -468,14 +456,14 @@ def _table(columns: Iterable, schema: pa.Schema) -> pa.Table:
 
 def _write_scoreable(
     sites: Path, regions: dict[int, list[int]], reference: Reference, out: Path, chunk_size: int
-) -> tuple[pa.Table, int]:
+) -> tuple[np.ndarray, int]:
     """Sort region after region, write each distinct allele, and return the others.
 
-    Returns the duplicates (allele_id, and in `first` the allele_id that is scored for it), in the
-    order of allele_id, and the number of alleles written.
+    Returns the duplicates, int64[2, n], their allele_id in its order and the one that is scored
+    for each; and the number of alleles written.
     """
     first_site = _first_sites(reference)
-    duplicates, n_scoreable = [], 0
+    duplicates, n_scoreable = [np.zeros((2, 0), np.int64)], 0
     pending = SCOREABLE.empty_table()
     with (
         pa.OSFile(str(sites)) as file,
@@ -484,10 +472,8 @@ def _write_scoreable(
     ):
         for region in sorted(regions):
             table = pa.Table.from_batches(map(batches.get_batch, regions[region]))
-            table = table.sort_by(
-                [(k, "ascending") for k in ("site", "ref_len", "alt", "allele_id")]
-            )
-            table = table.combine_chunks()
+            order = [(key, "ascending") for key in ("site", "ref_len", "alt", "allele_id")]
+            table = table.sort_by(order).combine_chunks()
             allele_id, site, ref_len = (table.column(i).to_numpy() for i in range(3))
             alt = table.column("alt")
             first = np.ones(len(table), bool)
@@ -507,15 +493,14 @@ def _write_scoreable(
                 pending = pending.slice(whole).combine_chunks()
         if len(pending):
             writer.write_table(pending, row_group_size=chunk_size)
-    allele_id, scored_as = np.concatenate([np.zeros((2, 0), np.int64), *duplicates], axis=1)
-    order = np.argsort(allele_id)
-    return pa.table({"allele_id": allele_id[order], "first": scored_as[order]}), n_scoreable
+    duplicates = np.concatenate(duplicates, axis=1)
+    return duplicates[:, np.argsort(duplicates[0])], n_scoreable
 
 
-def _write_alleles(judged: Path, duplicates: pa.Table, out: Path) -> Counter:
+def _write_alleles(judged: Path, duplicates: np.ndarray, out: Path) -> Counter:
     """Write all alleles with what the sort has shown, and count their statuses."""
     statuses = Counter()
-    duplicate, first = (column.to_numpy() for column in duplicates.columns)
+    duplicate, first = duplicates
     with (
         pa.OSFile(str(judged)) as file,
         pa.ipc.open_stream(file) as batches,
