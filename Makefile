@@ -1,0 +1,49 @@
+# PYTHON=python3.12  the Python that the environment is made from
+# TORCH=cpu|gpu      which torch; left out: the one installed, else gpu where there is an NVIDIA GPU
+
+PYTHON ?= python3
+TORCH ?= $(or $(patsubst .venv/made-%,%,$(wildcard .venv/made-*)),$(shell nvidia-smi -L >/dev/null 2>&1 && echo gpu || echo cpu))
+
+PY := .venv/bin/python
+PIP := $(PY) -m pip --disable-pip-version-check install --no-deps
+MADE := .venv/made-$(TORCH)
+# Jobs find the same Python as their Snakemake.
+RUN := PATH="$$PWD/.venv/bin:$$PATH" $(PY) -m
+PINS := envs/torch-$(TORCH).txt envs/requirements.txt envs/requirements-dev.txt
+
+.PHONY: help env demo test lint clean
+
+help:
+	@echo 'make demo   score the embedded demo (makes the environment if it is not there)'
+	@echo 'make test   run the tests'
+	@echo 'make lint   check the style of the Python and of the workflow'
+	@echo 'make env    only make the environment, in .venv'
+	@echo 'make clean  remove the environment'
+
+demo: env
+	$(RUN) snakemake --cores all
+
+test: env
+	$(RUN) pytest
+
+lint: env
+	$(RUN) ruff check
+	$(RUN) ruff format --check
+	$(RUN) snakefmt --check workflow
+	$(RUN) snakemake --lint
+
+# A venv's scripts hold its path: put them right when the folder was moved.
+env: $(MADE)
+	@$(PY) envs/relocate.py $(MADE)
+
+$(MADE): $(PINS)
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and \
+	  f"Python 3.11 or later is needed, and $(PYTHON) is {sys.version.split()[0]}: try make PYTHON=python3.12")'
+	@echo 'Making the environment in .venv, with torch for $(TORCH). This takes some minutes.'
+	$(PYTHON) -m venv --clear .venv
+	$(PIP) --retries 2 -r envs/torch-$(TORCH).txt
+	$(PIP) --quiet -r envs/requirements.txt -r envs/requirements-dev.txt
+	@$(PY) -c 'import sys; print(sys.prefix)' > $@
+
+clean:
+	rm -rf .venv

@@ -1,0 +1,142 @@
+"""The pinned lists: complete, explained, the same for pip and conda, and right after a move."""
+
+import ast
+import importlib.util
+import re
+import shutil
+import subprocess
+import sys
+from importlib import metadata
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+ROOT = Path(__file__).resolve().parents[2]
+ENVS = ROOT / "envs"
+README = (ENVS / "README.md").read_text()
+
+
+def load(name):
+    """A script of envs/ as a module."""
+    spec = importlib.util.spec_from_file_location(f"envs_{name}", ENVS / f"{name}.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def pins(*lists):
+    """The pinned requirements of some lists by name."""
+    lines = [line for name in lists for line in (ENVS / f"{name}.txt").read_text().splitlines()]
+    found = [Requirement(line) for line in lines if re.match(r"\w", line)]
+    assert all(re.fullmatch(r"==[\w.]+", str(one.specifier)) for one in found)
+    assert len({one.name for one in found}) == len(found), "pinned twice"
+    return {canonicalize_name(one.name): one for one in found}
+
+
+def left_out():
+    """The packages of the README's last table."""
+    table = README.split("## What is left out")[1]
+    rows = [row.split("|")[1] for row in table.splitlines() if row.startswith("| `")]
+    return {name for row in rows for name in re.findall(r"`([\w-]+)`", row)}
+
+
+def imported(folder):
+    """The top-level modules that the Python and workflow files of a folder import."""
+    for path in [*folder.rglob("*.py"), *folder.rglob("*.smk"), *folder.rglob("Snakefile")]:
+        text = path.read_text()
+        if path.suffix != ".py":
+            text = "\n".join(re.findall(r"^(?:import|from) .*", text, flags=re.MULTILINE))
+        for node in ast.walk(ast.parse(text)):
+            if isinstance(node, ast.Import):
+                yield from (alias.name.partition(".")[0] for alias in node.names)
+            elif isinstance(node, ast.ImportFrom) and not node.level:
+                yield node.module.partition(".")[0]
+
+
+def own(module):
+    """Whether the project holds a module of this name."""
+    return any(
+        path.stem == module
+        for folder in ("workflow", "tests", "resources")
+        for path in (ROOT / folder).rglob("*")
+        if path.suffix == ".py" or path.is_dir()
+    )
+
+
+TORCH = metadata.version("torch").partition("+")[0]
+KIND = "gpu" if str(pins("torch-gpu")["torch"].specifier) == f"=={TORCH}" else "cpu"
+RUNTIME = (f"torch-{KIND}", "requirements")
+ALL = (*RUNTIME, "requirements-dev", "cluster")
+
+
+@pytest.mark.parametrize("kind", ["cpu", "gpu"])
+def test_every_pinned_package_is_explained(kind):
+    pinned = pins(f"torch-{kind}", *ALL[1:])
+    assert [name for name in pinned if f"`{name}`" not in README] == []
+
+
+@pytest.mark.parametrize(
+    ("folder", "lists"), [("workflow", RUNTIME), ("resources", RUNTIME), ("tests", ALL)]
+)
+def test_every_imported_package_is_pinned(folder, lists):
+    distributions = metadata.packages_distributions()
+    pinned = pins(*lists)
+    missing = {
+        module
+        for module in imported(ROOT / folder)
+        if module not in sys.stdlib_module_names
+        and not own(module)
+        and not {canonicalize_name(name) for name in distributions.get(module, ())} & set(pinned)
+    }
+    assert missing == set()
+
+
+def test_the_lists_are_closed():
+    """What a pinned package asks for is pinned at a version it accepts, or stated as left out."""
+    pinned, wrong = pins(*ALL), []
+    for name in pinned:
+        try:
+            asked = metadata.requires(name) or ()
+        except metadata.PackageNotFoundError:
+            continue  # cluster.txt, and Triton elsewhere than on Linux
+        for one in map(Requirement, asked):
+            if one.marker and not one.marker.evaluate({"extra": ""}):
+                continue
+            given = pinned.get(canonicalize_name(one.name))
+            if given is None:
+                if canonicalize_name(one.name) not in left_out():
+                    wrong.append(f"{name} needs {one}")
+            elif not one.specifier.contains(str(given.specifier).lstrip("=")):
+                wrong.append(f"{name} needs {one}, pinned is {given}")
+    assert wrong == []
+
+
+def test_conda_files_have_the_same_pins():
+    for name, content in load("conda").files().items():
+        assert (ENVS / name).read_text() == content, "run python envs/conda.py"
+
+
+def test_a_moved_environment_runs_its_scripts(tmp_path):
+    old, new = tmp_path / "old" / ".venv", tmp_path / "new" / ".venv"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", old], check=True)
+    script = old / "bin" / "where"
+    script.write_text(f"#!{old}/bin/python\nimport sys; print(sys.prefix)\n")
+    script.chmod(0o755)
+    (old / "made").write_text(f"{old}\n")
+    shutil.move(old.parent, new.parent)
+    subprocess.run([new / "bin" / "python", ENVS / "relocate.py", new / "made"], check=True)
+    shell = f'. "{new}/bin/activate" && where'
+    said = subprocess.run(["sh", "-c", shell], check=True, capture_output=True, text=True)
+    assert said.stdout.strip() == str(new)
+    assert not any(str(old) in path.read_text() for path in (new / "bin").glob("activate*"))
+
+
+def test_a_path_that_scripts_cannot_hold_is_refused(tmp_path):
+    (tmp_path / "a b").mkdir()
+    stamp = tmp_path / "a b" / "made"
+    stamp.write_text("/elsewhere/.venv\n")
+    with pytest.raises(SystemExit, match="make clean env"):
+        load("relocate").relocate(stamp)
+    assert stamp.read_text() == "/elsewhere/.venv\n"
