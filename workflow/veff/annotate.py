@@ -92,9 +92,13 @@ def _source(
             rows = (row if isinstance(record, Record) else None for record, row in vcf)
             return vcf.header, vcf.columns, rows
         case "bcf":
-            file = pysam.VariantFile(str(variants))
-            *header, columns = str(file.header).encode().splitlines()
-            return header, columns.split(b"\t"), (str(row).rstrip("\n").encode() for row in file)
+            with pysam.VariantFile(str(variants)) as file:
+                *header, columns = str(file.header).encode().splitlines()
+            rows = (
+                str(row).rstrip("\n").encode() if isinstance(record, Record) else None
+                for record, row in records.bcf(variants, samples=True)
+            )
+            return header, columns.split(b"\t"), rows
         case "list":
             columns = [name.encode() for name in VCF_COLUMNS[:8]]
             rows = records.read(variants, "skip")

@@ -87,7 +87,7 @@ def read(path: Path, malformed_rows: str = "error") -> Iterator[Record | Malform
     """
     match kind(path):
         case "bcf":
-            rows = _bcf(path)
+            rows = (record for record, _ in bcf(path))
         case "vcf":
             rows = (record for record, _ in Vcf(path))
         case "list":
@@ -231,15 +231,24 @@ class Vcf:
         return Malformed(number, line, what, tuple(map(_printable, (*fields, *[""] * 4)[:5])))
 
 
-def _bcf(path: Path) -> Iterator[Record]:
+def bcf(
+    path: Path, samples: bool = False
+) -> Iterator[tuple[Record | Malformed, pysam.VariantRecord]]:
+    """The rows of a BCF, each as parsed here and as pysam has it, with its samples if wanted.
+
+    Raises ``InputError`` where htslib cannot go on.
+    """
     number = 0
     loudness = pysam.set_verbosity(0)  # what htslib has to say is in the exception
     try:
-        with pysam.VariantFile(str(path), drop_samples=True) as file:
+        with pysam.VariantFile(str(path), drop_samples=not samples) as file:
             for number, row in enumerate(file):
-                id, alts = row.id or ".", row.alts or ()
-                yield Record(number, number + 1, row.chrom, row.pos, id, row.ref, alts)
-    except (OSError, ValueError) as error:
+                id, alt = row.id or ".", ",".join(row.alts or ".")
+                record = _record(
+                    number, number + 1, row.chrom, str(row.pos), id, row.ref or "", alt
+                )
+                yield record, row
+    except (OSError, ValueError, NotImplementedError) as error:
         raise InputError(
             f"{path}, after record {number}: truncated or damaged ({error}); copy or make it again"
         ) from error
@@ -296,7 +305,7 @@ def _list(path: Path) -> Iterator[Record | Malformed]:
     for number, (line, cells) in enumerate(_cells(path, layout)):
         if len(cells) <= max(wanted):
             what = f"{len(cells)} columns, expected {max(wanted) + 1}"
-            yield Malformed(number, line, what, (_printable(cells[0]), "", "", "", ""))
+            yield Malformed(number, line, what, (_printable("".join(cells[:1])), "", "", "", ""))
             continue
         chrom, pos = cells[columns["chrom"]], cells[where]
         id = cells[columns["id"]] if "id" in columns else "."
@@ -313,20 +322,20 @@ def _list(path: Path) -> Iterator[Record | Malformed]:
 
 def _cells(path: Path, layout: _Layout) -> Iterator[tuple[int, list[str]]]:
     """Line and cells of each row: no header, no comments, no blank lines."""
-    lines = (_decode(line.rstrip(b"\r\n")) for line in _lines(path))
-    if layout.delimiter == "\t":
-        rows = enumerate((line.split("\t") for line in lines), 1)
-    else:
-        reader = csv.reader(lines)
-        rows = ((reader.line_num, cells) for cells in reader)
+    for number, line in enumerate(_lines(path), 1):
+        text = _decode(line).strip("\r\n")
+        if number > layout.header and text.strip() and not text.startswith("#"):
+            yield number, [cell.strip() for cell in _split(text, layout.delimiter)]
+
+
+def _split(line: str, delimiter: str) -> list[str]:
+    """The cells of a line; none where it is no CSV."""
+    if delimiter == "\t":
+        return line.split("\t")
     try:
-        for line, cells in rows:
-            if line > layout.header and any(cells) and not cells[0].startswith("#"):
-                yield line, [cell.strip() for cell in cells]
-    except csv.Error as error:
-        raise InputError(
-            f"{path}, line {reader.line_num}: not readable as CSV: {error}"
-        ) from error
+        return next(csv.reader([line]))
+    except csv.Error:
+        return []
 
 
 def _layout(path: Path) -> _Layout:
@@ -337,13 +346,13 @@ def _layout(path: Path) -> _Layout:
     first = len(list(comments))
     for number, line in sample[: first + 1]:
         delimiter = "\t" if "\t" in line else ","
-        cells = next(csv.reader([line.lstrip("#")], delimiter=delimiter))
+        cells = _split(line.lstrip("#"), delimiter)
         if columns := _headed(f"{path}, line {number}", cells):
             return _Layout(delimiter, columns, number)
     if first == len(sample):
         raise InputError(f"{path}: only comments; {_ASK}")
     number, line = sample[first]
-    if len(cells) == 1:
+    if len(cells) < 2:
         raise InputError(
             f"{path}, line {number}: {_quote(line)}; columns must be separated by tabs or commas"
         )
@@ -351,7 +360,7 @@ def _layout(path: Path) -> _Layout:
         raise InputError(
             f"{path}, line {number}: {_quote(line)} names no columns that are known; {_ASK}"
         )
-    rows = [line.split(delimiter) for _, line in sample[first:] if not line.startswith("#")]
+    rows = [_split(line, delimiter) for _, line in sample[first:] if not line.startswith("#")]
     fitting = {name: sum(_fits(layout, row) for row in rows) for name, layout in _LAYOUTS.items()}
     most = max(fitting.values())
     names = [name for name, count in fitting.items() if count == most]
