@@ -4,10 +4,10 @@ from pathlib import Path
 from snakemake.exceptions import WorkflowError
 from snakemake.utils import validate
 
+from veff import autotune
 from veff import config as settings
 from veff import sheet, summary, tables
 from veff.errors import InputError
-
 
 SCHEMA = Path(workflow.current_basedir) / "../schemas/config.schema.yaml"
 
@@ -21,6 +21,9 @@ except InputError as error:
 OUT = config["outdir"].rstrip("/")
 BATCHES = sheet.batches(EXPERIMENTS, config["models_per_job"])
 GPU = int(config["device"] != "cpu")
+SCORE_VERSION = (
+    1  # raised when a change of the code changes a score, so that scores are redone
+)
 
 
 wildcard_constraints:
@@ -48,6 +51,9 @@ def checkpoint_files(wildcards):
 
 
 def closing_words():
-    """What a run ends with, when it made its results."""
-    done = Path(OUT, "provenance.json").is_file()
-    return summary.closing(OUT) if done else f"Done so far: {OUT}"
+    """What a run ends with, once it made all its results."""
+    record = Path(OUT, "provenance.json")
+    if not record.is_file():
+        return f"Done so far: {OUT}"
+    tuned = tables.read_json(record)["scoring"]["autotune"]
+    return f"{summary.closing(OUT)}\n{autotune.last_line(tuned)}"

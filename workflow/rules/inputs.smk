@@ -25,6 +25,10 @@ checkpoint prepare:
         alleles=f"{OUT}/alleles.parquet",
         scoreable=f"{OUT}/prepared/scoreable.parquet",
         summary=f"{OUT}/prepared/summary.json",
+    log:
+        f"{OUT}/logs/prepare.log",
+    conda:
+        "../../envs/cpu.yaml"
     params:
         chunk_size=config["chunk_size"],
         device=config["device"],
@@ -32,10 +36,6 @@ checkpoint prepare:
         max_allele_length=config["max_allele_length"],
         max_ref_mismatch=config["max_ref_mismatch"],
         malformed_rows=config["malformed_rows"],
-    log:
-        f"{OUT}/logs/prepare.log",
-    conda:
-        "../../envs/cpu.yaml"
     script:
         "../scripts/prepare.py"
 
@@ -46,11 +46,11 @@ rule resolve:
         checkpoints=[path for one in EXPERIMENTS for path in one.checkpoints],
     output:
         f"{OUT}/models.json",
-    params:
-        max_allele_length=config["max_allele_length"],
     log:
         f"{OUT}/logs/resolve.log",
     conda:
         "../../envs/cpu.yaml"
+    params:
+        max_allele_length=config["max_allele_length"],
     script:
         "../scripts/resolve.py"

@@ -12,12 +12,12 @@ rule collect:
         tsv=f"{OUT}/scores.tsv.gz",
         folds=f"{OUT}/folds.parquet",
         summary=f"{OUT}/summary.parquet",
-    params:
-        batches=len(BATCHES),
     log:
         f"{OUT}/logs/collect.log",
     conda:
         "../../envs/cpu.yaml"
+    params:
+        batches=len(BATCHES),
     script:
         "../scripts/collect.py"
 
@@ -25,7 +25,7 @@ rule collect:
 rule annotate:
     input:
         variants=config["variants"],
-        contigs=rules.reference.output.contigs,
+        reference=rules.reference.output,
         summary=rules.collect.output.summary,
     output:
         f"{OUT}/annotated.vcf.gz",
@@ -47,11 +47,11 @@ rule provenance:
         scores=rules.collect.output.scores,
     output:
         f"{OUT}/provenance.json",
-    params:
-        config=config,
     log:
         f"{OUT}/logs/provenance.log",
     conda:
         "../../envs/cpu.yaml"
+    params:
+        config=config,
     script:
         "../scripts/provenance.py"

@@ -1,19 +1,15 @@
 rule score:
     input:
         scoreable=rules.prepare.output.scoreable,
-        reference=rules.reference.output,
+        bases=rules.reference.output.bases,
         checkpoints=checkpoint_files,
-        # Made again for each run, but what they say of this batch stays the same.
+        # Made anew when the sheet changes, but what they say of this batch stays the same.
         models=ancient(rules.resolve.output[0]),
         setup=ancient(rules.setup.output.work),
     output:
         answers=f"{OUT}/parts/answers/{{chunk}}.{{batch}}.parquet",
         folds=f"{OUT}/parts/folds/{{chunk}}.{{batch}}.parquet",
         job=f"{OUT}/parts/jobs/{{chunk}}.{{batch}}.json",
-    params:
-        experiments=lambda wildcards: [one.name for one in BATCHES[int(wildcards.batch)]],
-        device=config["device"],
-        autotune=config["autotune"],
     log:
         f"{OUT}/logs/score/{{chunk}}.{{batch}}.log",
     conda:
@@ -21,5 +17,13 @@ rule score:
     threads: 1
     resources:
         gpu=GPU,
+    params:
+        experiments=lambda wildcards: [
+            one.name for one in BATCHES[int(wildcards.batch)]
+        ],
+        autotune={**config["autotune"], "device": config["device"]},
+        precision=config["precision"],
+        engine=config["engine"],
+        version=SCORE_VERSION,
     script:
         "../scripts/score.py"

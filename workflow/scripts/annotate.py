@@ -2,15 +2,17 @@
 
 from pathlib import Path
 
-from veff import annotate, autotune, job, summary, tables
+from veff import annotate, autotune, job, summary
+from veff.reference import Reference
 
 with job.logged(snakemake.log[0]):
     autotune.enable()
-    contigs = tables.read_json(snakemake.input.contigs)
+    reference = Reference.open(Path(snakemake.input.reference[0]).parent)
     annotate.annotate(
         Path(snakemake.input.variants),
         Path(snakemake.output[0]),
         summary.HEADER,
         summary.info(snakemake.input.summary),
-        dict(zip(contigs["names"], contigs["lengths"], strict=True)),
+        dict(zip(reference.names, reference.lengths.tolist(), strict=True)),
+        reference,
     )

@@ -20,7 +20,11 @@ SCORES = {
     "ref_counts": (pa.float64(), "reads over the output window, reference: max(expm1(h), 0)"),
     "alt_counts": (pa.float64(), "reads over the output window, alternate: max(expm1(h), 0)"),
     "logfc": (pa.float64(), "log2((alt_counts + 1) / (ref_counts + 1))"),
+    "logfc_501": (pa.float64(), "the same over the central 501 bp of the output"),
     "jsd": (pa.float64(), "Jensen-Shannon distance, base 2, of the two profiles: 0 to 1"),
+    "abs_logfc": (pa.float64(), "abs(logfc)"),
+    "logfc_x_jsd": (pa.float64(), "logfc * jsd"),
+    "abs_logfc_x_jsd": (pa.float64(), "abs(logfc) * jsd"),
 }
 
 

@@ -8,6 +8,7 @@ from importlib import metadata
 from pathlib import Path
 
 import veff
+from veff import autotune
 from veff.tables import read_json
 
 PACKAGES = ("cherimoya", "torch", "triton", "snakemake", "pysam", "pyarrow", "numpy")
@@ -29,17 +30,17 @@ def versions() -> dict[str, str]:
     return found
 
 
-def job(*, device: str, n_alleles: int, n_models: int, seconds: float, autotune: dict) -> dict:
-    """What one scoring job leaves behind, beside its scores."""
+def job(seconds: float, n_alleles: int, n_models: int, tuned: dict) -> dict:
+    """What one scoring job leaves behind, beside its scores; `tuned` is `autotune.report`'s."""
     return {
         "host": platform.node(),
-        "device": device,
+        "device": tuned["gpu"] or "CPU",
         "alleles": n_alleles,
         "models": n_models,
         "seconds": round(seconds, 3),
         "alleles_per_s": round(n_alleles / seconds, 1),
         "versions": versions(),
-        "autotune": autotune,
+        "autotune": tuned,
     }
 
 
@@ -79,14 +80,6 @@ def run(
             "devices": Counter(record["device"] for record in records),
             "seconds": round(seconds, 3),
             "allele_models_per_s": round(scored / seconds, 1) if seconds else None,
-            "autotune": _add_up(record["autotune"] for record in records),
+            "autotune": autotune.total(record["autotune"] for record in records),
         },
     }
-
-
-def _add_up(reports) -> dict:
-    total: Counter = Counter()
-    for report in reports:
-        numbers = {k: v for k, v in report.items() if isinstance(v, int | float)}
-        total.update(numbers)
-    return dict(total)

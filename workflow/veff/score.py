@@ -18,7 +18,6 @@ from veff import columns, effects, ensemble, models, predict, windows
 from veff.reference import Reference
 from veff.windows import Geometry
 
-VERSION = 1  # of the numbers: raised when a change to the code changes a score
 PREFETCH = 4  # batches of windows that wait for the device
 PROGRESS_S = 5
 
@@ -28,7 +27,8 @@ class Batch:
     """Windows for one forward pass, and which of them make up which allele.
 
     `bases` is uint8 [batch_size, L], ASCII; rows that no allele uses are all N. `ref_row` and
-    `alt_row` are the rows of each of the `n` alleles, padded with zeros to `batch_size`.
+    `alt_row` are the rows of each of the `n` alleles. They, `breakpoint` and `shift` are padded
+    with zeros to whole pieces of `batch_size // 2`, so that scores too are made in one shape.
     """
 
     n: int
@@ -43,20 +43,24 @@ class Batch:
 def score(
     scoreable: Path,
     chunk: int,
-    reference: Reference,
+    reference: Path,
     descriptions: list[dict],
     *,
     device: torch.device,
     batch_size: int,
     precision: str,
     engine: str,
+    threads: int,
 ) -> tuple[list[pa.Table], list[pa.Table]]:
     """Score the alleles of a chunk with the models described.
 
-    Returns two lists of tables, one table an experiment, in the order of `descriptions`: the
-    experiments' answers, and their folds'. Both have `allele_id`, `experiment`, `group`,
-    `n_padded` and the scores of `effects.score`; the folds' have `fold` too.
+    `reference` is the folder that `reference.build` made. Returns two lists of tables, one table
+    an experiment, in the order of `descriptions`: the experiments' answers, and their folds'.
+    Both have `allele_id`, `experiment`, `group`, `n_padded` and the scores of `effects.score`;
+    the folds' have `fold` too.
     """
+    torch.set_num_threads(threads)
+    reference = Reference.open(reference)
     alleles = pq.ParquetFile(scoreable).read_row_group(chunk)
     experiments = [list(folds) for _, folds in groupby(descriptions, lambda d: d["experiment"])]
     answers: dict[str, pa.Table] = {}
@@ -115,13 +119,8 @@ class _Experiment:
             p = torch.stack([effects.profile(logits[:, start:stop]) for logits, _ in outputs])
             start = stop
             for fold in range(len(outputs)):
-                self._keep(fold, group, h[fold], p[fold], batch, n)
-            self._keep(-1, group, *ensemble.mean_prediction(h, p), batch, n)
-
-    def _keep(self, row, group, h, p, batch, n):
-        ref, alt = batch.ref_row, batch.alt_row
-        scores = effects.score(h[ref], p[ref], h[alt], p[alt], batch.breakpoint, batch.shift)
-        self.scores[row][group].append({name: column[:n] for name, column in scores.items()})
+                self.scores[fold][group] += _score(h[fold], p[fold], batch, n)
+            self.scores[-1][group] += _score(*ensemble.mean_prediction(h, p), batch, n)
 
     def tables(self, allele_id: pa.ChunkedArray, n_padded: np.ndarray) -> tuple[pa.Table, ...]:
         """The experiment's table and its folds' table."""
@@ -149,6 +148,20 @@ class _Experiment:
         return pa.concat_tables(tables)
 
 
+def _score(h: torch.Tensor, p: torch.Tensor, batch: Batch, n: int) -> list[dict]:
+    """The scores of the `n` alleles of a batch, from what was predicted for its rows."""
+    half = len(h) // 2
+    pieces = []
+    for first in range(0, n, half):
+        piece = slice(first, first + half)
+        ref, alt = batch.ref_row[piece], batch.alt_row[piece]
+        scores = effects.score(
+            h[ref], p[ref], h[alt], p[alt], batch.breakpoint[piece], batch.shift[piece]
+        )
+        pieces.append({name: column[: n - first] for name, column in scores.items()})
+    return pieces
+
+
 def _lengths(folds: list[dict]) -> tuple[int, int]:
     return folds[0]["input_length"], folds[0]["output_length"]
 
@@ -162,7 +175,7 @@ def _batches(
     alt_len = np.fromiter(map(len, alt), np.int64, len(alt))
     breakpoint_, shift = windows.alignment(ref_len, alt_len, geometry)
     new_site = np.ones(len(alt), bool)
-    new_site[1:] = (np.diff(contig) != 0) | (np.diff(start) != 0)
+    new_site[1:] = (np.diff(contig) != 0) | (np.diff(start) != 0) | (np.diff(ref_len) != 0)
     sites = np.cumsum(new_site)
     i = 0
     while i < len(alt):
@@ -181,7 +194,7 @@ def _batches(
         bases[n_sites : n_sites + n] = alts
 
         def pad(values: np.ndarray, n: int = n) -> np.ndarray:
-            return np.pad(values.astype(np.int64), (0, batch_size - n))
+            return np.pad(values.astype(np.int64), (0, -n % (batch_size // 2)))
 
         yield Batch(
             n=n,

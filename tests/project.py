@@ -1,0 +1,63 @@
+"""Runs the real Snakefile through Snakemake."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+DEMO = ROOT / "resources/demo"
+
+
+class Project:
+    """A folder in which the workflow is run, as a user of the clone would."""
+
+    def __init__(self, folder: Path):
+        self.folder = folder
+        for name in ("config", "resources"):
+            (folder / name).symlink_to(ROOT / name)
+        self.outdir = folder / "out"
+
+    def command(self, *arguments: str, **config) -> list[str]:
+        config = {
+            "variants": DEMO / "variants.vcf.gz",
+            "reference": DEMO / "genome.fa.gz",
+            "models": ROOT / "config/models.tsv",
+            "outdir": "out",
+            "device": "cpu",
+        } | config
+        return [
+            sys.executable,
+            *("-m", "snakemake", "--snakefile", str(ROOT / "workflow/Snakefile")),
+            *("--cores", "2", "--rerun-incomplete", *arguments),
+            *("--config", *(f"{key}={value}" for key, value in config.items())),
+        ]
+
+    def start(self, *arguments: str, **config) -> subprocess.Popen:
+        return subprocess.Popen(
+            self.command(*arguments, **config),
+            cwd=self.folder,
+            env=environment(),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+        )
+
+    def run(self, *arguments: str, fails: bool = False, **config) -> str:
+        """What a run prints. Raises `AssertionError` if it does not end as it should."""
+        process = self.start(*arguments, **config)
+        output, _ = process.communicate()
+        assert bool(process.returncode) == fails, output
+        return output
+
+    def write(self, name: str, text: str) -> Path:
+        path = self.folder / name
+        path.write_text(text)
+        return path
+
+
+def environment() -> dict[str, str]:
+    """This environment, with the running Python first, since rule scripts take `python`."""
+    folder = Path(sys.executable).parent
+    return os.environ | {"PATH": f"{folder}{os.pathsep}{os.environ['PATH']}"}

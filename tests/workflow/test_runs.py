@@ -1,0 +1,137 @@
+"""What a run does when it is cut differently, killed, fed nothing, or told nonsense."""
+
+import os
+import signal
+import time
+
+import pyarrow.parquet as pq
+import pysam
+import pytest
+
+from project import DEMO, ROOT
+
+RESULTS = ("alleles.parquet", "scores.parquet", "scores.tsv.gz", "folds.parquet")
+RESULTS += ("summary.parquet", "annotated.vcf.gz")
+
+
+@pytest.fixture
+def small(project):
+    """A project on 17 of the demo's records, with one of its models."""
+    with pysam.VariantFile(str(DEMO / "variants.vcf.gz")) as vcf:
+        header, records = str(vcf.header), [str(record) for record in vcf]
+    variants = project.write("small.vcf", header + "".join(records[5:22]))
+    sheet = project.write(
+        "models.tsv", f"experiment\tcheckpoint\ncellA\t{DEMO}/models/cellA.fold0.torch\n"
+    )
+    project.files = {"variants": variants.name, "models": sheet.name}
+    return project
+
+
+def results(outdir):
+    return {name: (outdir / name).read_bytes() for name in RESULTS}
+
+
+def test_the_number_of_chunks_changes_no_byte(small):
+    seen = {}
+    for chunk_size in (17, 6, 1):
+        outdir = f"by{chunk_size}"
+        small.run(**small.files, outdir=outdir, chunk_size=chunk_size)
+        chunks = pq.ParquetFile(small.folder / outdir / "prepared/scoreable.parquet")
+        seen[chunks.num_row_groups] = results(small.folder / outdir)
+    assert sorted(seen) == [1, 3, 17]
+    assert seen[1] == seen[3] == seen[17]
+
+
+def test_a_killed_run_goes_on_without_scoring_finished_chunks_again(small):
+    small.run(**small.files, outdir="whole", chunk_size=3)
+    process = small.start(**small.files, chunk_size=3)
+    jobs = small.outdir / "parts/jobs"
+    while len(list(jobs.glob("*.json"))) < 4:
+        assert process.poll() is None
+        time.sleep(0.1)
+    os.killpg(process.pid, signal.SIGKILL)
+    process.communicate()
+    before = {path: path.stat().st_mtime_ns for path in jobs.glob("*.json")}
+    assert not (small.outdir / "scores.parquet").exists()
+    small.run("--unlock", **small.files, chunk_size=3)
+    small.run(**small.files, chunk_size=3)
+    kept = [path for path, written in before.items() if path.stat().st_mtime_ns == written]
+    # On two cores the fourth job starts when Snakemake has taken note of two that finished.
+    assert len(kept) >= 2
+    assert results(small.outdir) == results(small.folder / "whole")
+
+
+def test_a_second_run_has_nothing_to_do(small):
+    small.run(**small.files)
+    assert "Nothing to be done" in small.run(**small.files)
+
+
+def test_until_prepare_stops_after_the_checks(small):
+    small.run("--until", "prepare", **small.files)
+    assert (small.outdir / "alleles.parquet").exists()
+    assert not (small.outdir / "parts").exists()
+
+
+def test_no_variants_give_empty_valid_outputs(small):
+    header = small.folder.joinpath("small.vcf").read_text().split("#CHROM")[0]
+    columns = "#CHROM\tPOS\tID\tREF\tALT\tQUAL\tFILTER\tINFO\n"
+    empty = small.write("empty.vcf", header + columns)
+    small.run(**small.files | {"variants": empty.name})
+    assert len(pq.read_table(small.outdir / "scores.parquet")) == 0
+    assert "logfc" in pq.read_schema(small.outdir / "scores.parquet").names
+    with pysam.VariantFile(str(small.outdir / "annotated.vcf.gz")) as vcf:
+        assert list(vcf) == []
+
+
+@pytest.mark.parametrize(
+    ("config", "message"),
+    [
+        ({"chunksize": "5"}, "config: chunksize: unknown key; allowed here: variants"),
+        ({"chunk_size": "some"}, "config: chunk_size: got 'some'; allowed: auto or integer"),
+        ({"variants": "no.vcf"}, "config: variants: there is no file 'no.vcf'"),
+    ],
+)
+def test_a_faulty_configuration_is_one_line_before_any_job(small, config, message):
+    said = small.run(**small.files | config, fails=True)
+    assert [line for line in said.splitlines() if message in line] != []
+    assert "Traceback" not in said
+    assert not small.outdir.exists()
+
+
+def test_a_row_that_cannot_be_read_ends_the_run_naming_file_and_line(small):
+    text = small.folder.joinpath("small.vcf").read_text()
+    broken = small.write("broken.vcf", text + "simA\tmany\t.\tA\tC\t.\t.\t.\n")
+    said = small.run(**small.files | {"variants": broken.name}, fails=True)
+    n = len(text.splitlines()) + 1
+    assert f"error: broken.vcf, line {n}" in said.replace(
+        f"broken.vcf:{n}", f"broken.vcf, line {n}"
+    )
+    assert not (small.outdir / "alleles.parquet").exists()
+
+
+def test_a_checkpoint_that_is_none_ends_the_run_naming_it(small):
+    small.write("bad.torch", "not a model")
+    small.write("models.tsv", "experiment\tcheckpoint\nx\tbad.torch\n")
+    said = small.run(**small.files, fails=True)
+    assert "error: bad.torch: not a" in said
+
+
+def test_an_outer_snakefile_can_use_the_rules_as_a_module(small):
+    config = {"variants": "small.vcf", "reference": str(DEMO / "genome.fa.gz")}
+    config |= {"models": "models.tsv", "outdir": "mine", "device": "cpu"}
+    lines = [
+        "module veff:",
+        f'    snakefile: "{ROOT}/workflow/Snakefile"',
+        f"    config: {config!r}",
+        "use rule * from veff",
+        "rule mine:",
+        "    default_target: True",
+        "    input: rules.all.input",
+    ]
+    small.write("Snakefile", "\n".join(lines) + "\n")
+    command = small.command()
+    command[command.index("--snakefile") + 1] = "Snakefile"
+    command = command[: command.index("--config")]
+    small.command = lambda: command
+    small.run()
+    assert len(pq.read_table(small.folder / "mine/scores.parquet")) > 0
