@@ -85,9 +85,10 @@ def read(path: Path, malformed_rows: str = "error") -> Iterator[Record | Malform
     Raises ``InputError`` naming file and line: as above, or when the file as a whole is not
     what it must be (no header, truncated, not a file, standard input, an unknown layout).
     """
+    place = "line"
     match kind(path):
         case "bcf":
-            rows = (record for record, _ in bcf(path))
+            rows, place = (record for record, _ in bcf(path)), "record"
         case "vcf":
             rows = (record for record, _ in Vcf(path))
         case "list":
@@ -95,8 +96,8 @@ def read(path: Path, malformed_rows: str = "error") -> Iterator[Record | Malform
     for row in rows:
         if malformed_rows == "error" and type(row) is Malformed:
             raise InputError(
-                f"{path}, line {row.line}: {row.reason} (malformed_rows: skip counts such rows "
-                "and goes on)"
+                f"{path}, {place} {row.line}: {row.reason} (malformed_rows: skip counts such "
+                "rows and goes on)"
             )
         yield row
 
@@ -113,15 +114,19 @@ def kind(path: Path) -> str:
         raise InputError(f"{path}: no such file")
     if not path.is_file():
         raise InputError(f"{path}: not a regular file; variants are read more than once")
-    with path.open("rb") as raw:
-        start = raw.read(18)
-        if start[:2] == b"\x1f\x8b" and start[3:4] == b"\x04" and start[12:14] == b"BC":
-            raw.seek(max(-len(_BGZF_END), -path.stat().st_size), io.SEEK_END)
-            if raw.read() != _BGZF_END:
-                raise InputError(
-                    f"{path}: the end block of bgzip is missing, the file may be truncated; "
-                    "copy or make it again"
-                )
+    try:
+        with path.open("rb") as raw:
+            start = raw.read(18)
+            raw.seek(-min(len(_BGZF_END), path.stat().st_size), io.SEEK_END)
+            end = raw.read()
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror})") from error
+    bgzip = start[:2] == b"\x1f\x8b" and start[3:4] == b"\x04" and start[12:14] == b"BC"
+    if bgzip and end != _BGZF_END:
+        raise InputError(
+            f"{path}: the end block of bgzip is missing, the file may be truncated; copy or make "
+            "it again"
+        )
     for magic, what in _NO_TEXT.items():
         if start.startswith(magic):
             raise InputError(
