@@ -59,11 +59,14 @@ class Manager(FileCacheManager):
         return group
 
     def put(self, data, filename, binary=True):
-        """Write one file aside and rename it; where the cache cannot take it, a temporary folder
-        of this process does, so that the job goes on."""
+        """Write one file; where the cache cannot take it, into a temporary folder of this process,
+        so that the job goes on."""
         data = data if isinstance(data, bytes) else str(data).encode()
         if filename.endswith(WINNER):
             ledger.count("benchmarks", len(json.loads(data)["configs_timings"]))
+        return self._keep(data, filename)
+
+    def _keep(self, data: bytes, filename: str) -> str:
         try:
             return _write(Path(self.cache_dir), filename, data)
         except OSError as error:
@@ -116,14 +119,15 @@ class Manager(FileCacheManager):
         seed = _seed(path.parents[2])
         entry = f"{self.key}/{filename}"
         if seed is None or entry not in seed.files:
-            return bool(data)
+            # An empty .json is for its reader to reject; anything else that is empty is damaged.
+            return data is not None if filename.endswith(".json") else bool(data)
         if data is not None and sha256(data) == seed.files[entry]:
             return True
         healthy = seed.read(entry)
         if healthy is None:
             return False
         ledger.count("repaired")
-        healed = self.put(healthy, filename) == str(path)
+        healed = self._keep(healthy, filename) == str(path)
         log.warning("autotune: %s was damaged: %s", path, "healed" if healed else "not healed")
         return healed
 

@@ -1,0 +1,494 @@
+"""The autotune cache's rooms one by one; `test_autotune_standin.py` has them work together."""
+
+import contextlib
+import fcntl
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+import tarfile
+import time
+from pathlib import Path
+
+import pytest
+
+from veff import autotune
+from veff.autotune import fingerprint, gpus, node, seeds
+from veff.autotune.gpus import Gpu
+from veff.errors import InputError
+
+STANDIN = Path(__file__).parents[1] / "standin"
+WORKFLOW = Path(__file__).parents[2] / "workflow"
+H200 = Gpu("GPU-1", "NVIDIA H200", (9, 0), 16896, "580")
+MARK = {"GPU": "NVIDIA H200", "triton": "3.7.1"}
+WORK = [{"batch_size": 4}, {"batch_size": 8}]
+
+
+def python(code, **variables):
+    """What a new Python process with the stand-in GPUs prints."""
+    path = os.pathsep.join([str(STANDIN), str(WORKFLOW)])
+    environment = {**os.environ, "PYTHONPATH": path, **variables}
+    return subprocess.run(
+        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True
+    ).stdout
+
+
+# The switch
+
+
+def test_switching_on_after_cherimoya_is_an_error(monkeypatch):
+    monkeypatch.setitem(sys.modules, "cherimoya", object())
+    with pytest.raises(RuntimeError, match="before cherimoya"):
+        autotune.enable()
+
+
+def test_without_triton_nothing_is_switched_on(monkeypatch):
+    found = importlib.util.find_spec
+    monkeypatch.setattr(
+        importlib.util, "find_spec", lambda name: None if name == "triton" else found(name)
+    )
+    monkeypatch.delenv("TRITON_CACHE_AUTOTUNING", raising=False)
+    monkeypatch.delitem(sys.modules, "cherimoya", raising=False)
+    assert autotune.enable() is False
+    assert "TRITON_CACHE_AUTOTUNING" not in os.environ
+
+
+@pytest.mark.parametrize("first", ["", "import triton; triton.knobs.autotuning.cache = False; "])
+def test_the_kernels_have_the_cache_on(first):
+    code = f"{first}from veff import autotune; autotune.enable(); import cherimoya; "
+    assert python(code + "print(autotune.report()['knob'])") == "True\n"
+
+
+def test_a_kernel_without_the_cache_is_reported():
+    code = "import cherimoya; from veff import autotune; print(autotune.report()['knob'])"
+    assert python(code, TRITON_CACHE_AUTOTUNING="0") == "False\n"
+
+
+def test_enabling_imports_neither_torch_nor_triton():
+    code = (
+        "from veff import autotune; import sys; autotune.enable({'device': 'cpu'}, [{}]); "
+        "print({'torch', 'triton', 'cherimoya'} & set(sys.modules))"
+    )
+    assert python(code) == "set()\n"
+
+
+def test_cuda_without_a_gpu_is_an_error(monkeypatch):
+    monkeypatch.setattr(gpus, "torch_has_cuda", lambda: False)
+    with pytest.raises(InputError, match="no NVIDIA GPU"):
+        autotune.claim({"device": "cuda"})
+
+
+def test_setup_without_a_gpu_leaves_no_seed(tmp_path):
+    said = autotune.setup({"device": "cpu"}, WORK, tmp_path / "autotune")
+    assert (said["gpu"], said["seed"], said["node"]) == (None, None, "none")
+    assert list((tmp_path / "autotune").iterdir()) == []
+
+
+def test_work_names_each_geometry_once():
+    model = dict.fromkeys(
+        ("n_filters", "n_layers", "expansion", "n_control_tracks", "input_length"), 1
+    )
+    model |= {"output_length": 1, "signal_groups": [1]}
+    rows = [{**model, "checkpoint": "a"}, {**model, "checkpoint": "b"}, {**model, "n_filters": 2}]
+    work = autotune.work(rows, task="score", batch_size=8)
+    assert [(item["n_filters"], item["batch_size"]) for item in work] == [(1, 8), (2, 8)]
+
+
+def test_reports_add_up_to_the_last_line():
+    one = {**autotune.report(), "benchmarks": 3, "node": "warm"}
+    total = autotune.total([one, {**one, "benchmarks": 0, "node": "restored"}])
+    assert total["nodes"] == {"restored": 1, "warm": 1}
+    assert autotune.last_line(total) == "autotune: 3 benchmarks in 2 scoring jobs"
+
+
+# gpus: which one
+
+
+@pytest.fixture
+def three(monkeypatch):
+    monkeypatch.syspath_prepend(str(STANDIN))
+    monkeypatch.delitem(sys.modules, "pynvml", raising=False)
+    monkeypatch.setenv("STANDIN_GPUS", "A; B; C")
+    yield
+    sys.modules.pop("pynvml", None)
+
+
+@pytest.mark.parametrize(
+    ("chosen", "names"),
+    [
+        (None, "ABC"),
+        ("2,0", "CA"),
+        ("GPU-00000001", "B"),
+        ("GPU-00000002,1", "CB"),
+        ("0,7,1", "A"),  # as CUDA does: what follows a word that names nothing is ignored
+        ("-1", ""),
+        ("", ""),
+    ],
+)
+def test_only_gpus_that_cuda_would_show_are_seen(three, monkeypatch, chosen, names):
+    if chosen is None:
+        monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    else:
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", chosen)
+    assert "".join(gpu.name for gpu in gpus.visible()) == names
+
+
+CLAIM = (
+    "from veff.autotune import gpus; import os, sys; gpu = gpus.claim(); "
+    "print(gpu.name, os.environ.get('CUDA_VISIBLE_DEVICES'), flush=True); sys.stdin.read()"
+)
+
+
+@contextlib.contextmanager
+def claiming(**variables):
+    """A process that claims a GPU and holds it: (process, what it says)."""
+    path = os.pathsep.join([str(STANDIN), str(WORKFLOW)])
+    environment = {**os.environ, "PYTHONPATH": path, **variables}
+    with subprocess.Popen(
+        [sys.executable, "-c", CLAIM],
+        env=environment,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def test_two_jobs_take_different_gpus_and_a_killed_one_frees_its_own():
+    uuid = f"{os.getpid()}-{time.time_ns()}"  # names of locks that no other test run shares
+    two = {"STANDIN_GPUS": "A; B", "STANDIN_UUID": uuid, "CUDA_VISIBLE_DEVICES": "1,0"}
+    with claiming(**two) as first:
+        assert first.stdout.readline() == f"B {uuid}1\n"
+        with claiming(**two) as second:
+            assert second.stdout.readline() == f"A {uuid}0\n"
+            with claiming(**two) as third:  # waits
+                first.kill()
+                assert third.stdout.readline() == f"B {uuid}1\n"
+    for lock in Path(f"/tmp/veff-gpus-{os.getuid()}").glob(f"{uuid}*"):
+        lock.unlink()
+
+
+def test_the_only_visible_gpu_is_taken_without_a_lock():
+    one = {"STANDIN_GPUS": "A; B", "CUDA_VISIBLE_DEVICES": "1"}
+    with claiming(**one) as first, claiming(**one) as second:
+        assert first.stdout.readline() == second.stdout.readline() == "B 1\n"
+
+
+# node: where
+
+
+def test_a_folder_that_others_can_write_to_is_refused(tmp_path):
+    open_to_all = node.root(str(tmp_path))
+    open_to_all.chmod(0o722)
+    with pytest.raises(InputError, match="others can write"):
+        node.root(str(tmp_path))
+
+
+def test_a_folder_that_others_can_replace_is_refused(tmp_path):
+    tmp_path.chmod(0o777)
+    with pytest.raises(InputError, match="sticky"):
+        node.root(str(tmp_path))
+    tmp_path.chmod(0o1777)
+    assert node.root(str(tmp_path)).stat().st_mode & 0o777 == 0o700
+
+
+def test_a_link_in_place_of_the_folder_is_refused(tmp_path):
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / f"veff-autotune-{os.getuid()}").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(InputError, match="not a folder of this user"):
+        node.root(str(tmp_path))
+
+
+def test_the_folder_is_the_first_temporary_one_that_code_can_be_loaded_from(tmp_path, monkeypatch):
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "a"))
+    monkeypatch.setenv("SLURM_TMPDIR", str(tmp_path / "b"))
+    assert node.root(None).parent.name == "a"
+    noexec = {str(tmp_path / "a"): ("tmpfs", ["rw", "noexec"])}
+    monkeypatch.setattr(node, "mount", lambda path: noexec.get(str(path), ("ext4", ["rw"])))
+    assert node.root(None).parent.name == "b"
+    with pytest.raises(InputError, match="noexec"):
+        node.root(str(tmp_path / "a"))
+
+
+@pytest.mark.parametrize("kind", ["nfs4", "lustre", "gpfs", "beegfs"])
+def test_a_network_file_system_is_warned_of(tmp_path, monkeypatch, caplog, kind):
+    monkeypatch.setattr(node, "mount", lambda path: (kind, ["rw"]))
+    node.root(str(tmp_path))
+    assert f"network file system ({kind})" in caplog.text
+
+
+def test_the_mount_of_a_path_is_the_innermost_one():
+    assert node.mount(Path("/proc/self"))[0] == "proc"
+    assert node.mount(Path("/"))[0] not in ("", "proc")
+
+
+def caches(root, n):
+    for i in range(n):
+        (root / f"cache{i}").mkdir(parents=True)
+        (root / f"cache{i}" / "seed.tar").write_bytes(bytes(2**20))
+        days = 86400 * (n - i)
+        os.utime(root / f"cache{i}" / "seed.tar", (time.time() - days,) * 2)
+
+
+def test_pruning_takes_the_old_and_then_the_least_recently_used(tmp_path):
+    caches(tmp_path, 5)  # used 5, 4, 3, 2 and 1 days ago
+    node.prune(tmp_path, max_age_days=4.5, max_size_mb=100)
+    assert {p.name for p in tmp_path.iterdir()} == {"cache1", "cache2", "cache3", "cache4"}
+    node.prune(tmp_path, max_age_days=30, max_size_mb=2)
+    assert {p.name for p in tmp_path.iterdir()} == {"cache3", "cache4"}
+
+
+def test_pruning_leaves_what_another_job_uses(tmp_path):
+    caches(tmp_path, 1)
+    with (tmp_path / "cache0" / "seed.tar").open("rb") as held:
+        fcntl.flock(held, fcntl.LOCK_SH)
+        node.prune(tmp_path, max_age_days=0.5, max_size_mb=100)
+    assert (tmp_path / "cache0").is_dir()
+
+
+def test_use_refuses_a_cache_that_was_pruned_meanwhile(tmp_path):
+    assert node.use(tmp_path / "gone" / "seed.tar") is False
+
+
+def test_a_lock_of_a_killed_process_blocks_nobody(tmp_path):
+    code = (
+        "from veff.autotune import node; import sys, time; "
+        "lock = node.lock(sys.argv[1]); lock.__enter__(); "
+        "print('held', flush=True); time.sleep(60)"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", code, tmp_path / "lock"],
+        env={**os.environ, "PYTHONPATH": str(WORKFLOW)},
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as holder:
+        assert holder.stdout.readline() == "held\n"
+        holder.kill()
+        with node.lock(tmp_path / "lock"):
+            pass
+
+
+# fingerprint
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        H200._replace(name="NVIDIA H100"),
+        H200._replace(cores=1),
+        H200._replace(capability=(10, 0)),
+        H200._replace(driver="590"),
+    ],
+)
+def test_facts_change_with_the_gpu_and_the_driver(other):
+    assert fingerprint.facts(H200) != fingerprint.facts(other)
+
+
+def test_facts_are_of_the_kind_of_gpu_not_of_the_one(monkeypatch):
+    assert fingerprint.facts(H200) == fingerprint.facts(H200._replace(uuid="GPU-2"))
+
+
+def test_facts_change_with_variables_of_the_compiler_but_not_with_places(monkeypatch):
+    before = fingerprint.facts(H200)
+    monkeypatch.setenv("TRITON_CACHE_DIR", "/elsewhere")
+    assert fingerprint.facts(H200) == before
+    monkeypatch.setenv("TRITON_F32_DEFAULT", "ieee")
+    assert fingerprint.facts(H200) != before
+
+
+def test_a_damaged_fingerprint_file_is_computed_again(tmp_path, monkeypatch):
+    monkeypatch.setattr(fingerprint, "_compute_apart", lambda gpu: MARK)
+    assert fingerprint.of(H200, tmp_path) == MARK
+    (kept,) = tmp_path.iterdir()
+    kept.write_text("{")
+    assert fingerprint.of(H200, tmp_path) == MARK
+    assert json.loads(kept.read_text()) == MARK
+
+
+# seeds
+
+
+def make(folder, text="choice", mark=MARK, work=WORK):
+    """A seed of two entries, of which one is a group with absolute paths."""
+    cache = folder / "cache"
+    for entry, file, data in [
+        ("AAA", "k.autotune.json", text),
+        ("BBB", "k.cubin", "binary"),
+        ("BBB", "__grp__k.json", json.dumps({"child_paths": {"k.cubin": f"{cache}/BBB/k.cubin"}})),
+        ("CCC", "unused", "unused"),
+    ]:
+        (cache / entry).mkdir(parents=True, exist_ok=True)
+        (cache / entry / file).write_text(data)
+    return seeds.pack(cache, ["AAA", "BBB"], mark, work, folder / "seed.tar")
+
+
+def test_the_same_choices_make_the_same_archive_wherever_they_were_made(tmp_path):
+    for name in ("here", "there"):
+        (tmp_path / name).mkdir()
+    here, there = make(tmp_path / "here"), make(tmp_path / "there")
+    assert here.path.read_bytes() == there.path.read_bytes()
+    assert str(tmp_path).encode() not in here.path.read_bytes()
+
+
+def test_a_seed_is_named_by_gpu_and_told_apart_by_its_choices(tmp_path):
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+    a, b = make(tmp_path / "a"), make(tmp_path / "b", "other choice")
+    assert a.name == b.name
+    assert a.name.startswith("NVIDIA-H200.")
+    assert a.id != b.id
+
+
+def test_only_the_named_entries_are_packed_and_unpacked(tmp_path):
+    make(tmp_path).unpack(tmp_path / "out")
+    files = {str(p.relative_to(tmp_path / "out")) for p in tmp_path.glob("out/*/*")}
+    assert files == {"AAA/k.autotune.json", "BBB/k.cubin", "BBB/__grp__k.json"}
+
+
+def test_a_seed_serves_a_part_of_its_work_and_no_other(tmp_path):
+    seed = make(tmp_path)
+    assert seed.misfit(MARK, WORK[:1]) == ""
+    assert "batch_size" in seed.misfit(MARK, [{"batch_size": 16}])
+
+
+def test_what_differs_is_said(tmp_path, caplog):
+    seed = make(tmp_path)
+    here = {"GPU": "NVIDIA H100", "triton": "3.7.1"}
+    assert seeds.find([seed.path], here, WORK, 30) is None
+    assert "GPU NVIDIA H200, here NVIDIA H100" in caplog.text
+    assert "triton" not in caplog.text
+
+
+@pytest.mark.parametrize("damage", ["truncated", "empty", "not a tar", "open to others"])
+def test_a_seed_that_cannot_be_trusted_is_not_used(tmp_path, caplog, damage):
+    path = make(tmp_path).path
+    data = path.read_bytes()
+    if damage == "open to others":
+        path.chmod(0o666)
+    else:
+        path.write_bytes({"truncated": data[:700], "empty": b"", "not a tar": b"x" * 9999}[damage])
+    assert seeds.find([path], MARK, WORK, 30) is None
+    assert "is not used" in caplog.text
+
+
+def test_a_damaged_file_in_a_seed_is_found_when_it_is_unpacked(tmp_path):
+    seed = make(tmp_path)
+    data = seed.path.read_bytes()
+    seed.path.write_bytes(data.replace(b"binary", b"tampered"[:6]))
+    with pytest.raises(ValueError, match=r"k\.cubin is damaged"):
+        seed.unpack(tmp_path / "out")
+    assert seed.read("BBB/k.cubin") is None
+
+
+def test_a_seed_cannot_write_outside_its_folder(tmp_path):
+    evil = {"../evil": seeds.sha256(b"x")}
+    manifest = {"format": 1, "fingerprint": MARK, "work": WORK, "files": evil}
+    with tarfile.open(tmp_path / "seed.tar", "w") as tar:
+        for name, data in [("seed.json", json.dumps(manifest).encode()), ("../evil", b"x")]:
+            (tmp_path / "member").write_bytes(data)
+            tar.add(tmp_path / "member", name)
+    with pytest.raises(tarfile.OutsideDestinationError):
+        seeds.Seed(tmp_path / "seed.tar").unpack(tmp_path / "out")
+    assert not (tmp_path / "evil").exists()
+
+
+def test_of_two_nodes_that_benchmarked_at_once_the_first_ones_choice_is_kept(tmp_path):
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+    a, b = make(tmp_path / "a"), make(tmp_path / "b", "other choice")
+    assert seeds.publish(a, tmp_path / "run").id == a.id
+    assert seeds.publish(b, tmp_path / "run").id == a.id
+    assert len(list((tmp_path / "run").iterdir())) == 1
+
+
+def test_a_damaged_seed_in_the_run_is_replaced(tmp_path):
+    seed = make(tmp_path)
+    published = seeds.publish(seed, tmp_path / "run")
+    published.path.write_bytes(b"damaged")
+    assert seeds.publish(seed, tmp_path / "run").id == seed.id
+
+
+def test_a_site_keeps_its_seed(tmp_path):
+    seed = make(tmp_path)
+    seeds.publish(seed, tmp_path / "run")
+    (kept,) = autotune.keep(tmp_path / "run", str(tmp_path / "site"))
+    assert seeds.find([tmp_path / "site"], MARK, WORK, 30).id == seed.id
+    assert kept.parent == tmp_path / "site"
+    with pytest.raises(InputError, match="no seed"):
+        autotune.keep(tmp_path / "site" / "none", str(tmp_path / "site"))
+    with pytest.raises(InputError, match="names no folder"):
+        autotune.keep(tmp_path / "run", None)
+
+
+# manager: what it makes of a damaged cache. Counts: benchmarks, compile_misses, repaired.
+
+DAMAGE = {
+    "cold": (3, 3, 0),
+    "nothing": (0, 0, 0),
+    "winner truncated": (3, 0, 1),
+    "winner empty": (3, 0, 1),
+    "winner {}": (3, 0, 1),
+    "winner a list": (3, 0, 1),
+    "winner without timings": (3, 0, 1),
+    "winner with an unknown field": (3, 0, 1),
+    "winner not among the configurations": (3, 0, 1),
+    "winner that never ran": (3, 0, 1),
+    "winner with no number": (3, 0, 1),
+    "winner gone": (3, 0, 0),
+    "group truncated": (0, 1, 1),
+    "group empty": (0, 1, 1),
+    "group a list": (0, 1, 1),
+    "group without its binary": (0, 1, 1),
+    "group with an empty binary": (0, 1, 1),
+    "group with truncated metadata": (0, 1, 1),
+    "group gone": (0, 1, 0),
+    "group with paths elsewhere": (0, 0, 0),
+}
+
+
+@pytest.fixture(scope="module")
+def damaged(tmp_path_factory):
+    """Reports of processes on damaged caches, under the stand-in driver."""
+    command = [sys.executable, STANDIN / "damage.py", tmp_path_factory.mktemp("damage")]
+    path = os.pathsep.join([str(STANDIN), str(WORKFLOW), os.environ.get("PYTHONPATH", "")])
+    environment = {**os.environ, "PYTHONPATH": path}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    return json.loads(done.stdout)
+
+
+@pytest.mark.parametrize("kind", DAMAGE)
+def test_standin_damage_costs_at_most_what_is_lost_and_only_once(damaged, kind):
+    first, second = damaged[kind]
+    assert tuple(first[k] for k in ("benchmarks", "compile_misses", "repaired")) == DAMAGE[kind]
+    if kind != "cold":
+        assert (second["autotune_hits"], second["compile_hits"]) == (1, 1)
+        assert (second["benchmarks"], second["compile_misses"], second["repaired"]) == (0, 0, 0)
+
+
+def test_every_kind_of_damage_is_tried(damaged):
+    assert damaged.keys() == DAMAGE.keys()
+
+
+@pytest.mark.parametrize("error", ["EBUSY", "ENOENT", "ESTALE"])
+def test_writing_survives_what_a_network_file_system_does(tmp_path, monkeypatch, error):
+    import errno
+
+    from veff.autotune import manager
+
+    replace, failures = os.replace, iter([OSError(getattr(errno, error), error)])
+
+    def fails_once(*paths):
+        for failure in failures:
+            raise failure
+        replace(*paths)
+
+    monkeypatch.setattr(os, "replace", fails_once)
+    path = manager._write(tmp_path / "KEY", "file", b"data")
+    assert Path(path).read_bytes() == b"data"
+    assert len(list(tmp_path.glob("KEY/*"))) == 1
