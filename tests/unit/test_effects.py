@@ -271,3 +271,11 @@ def test_a_row_scores_the_same_bits_whatever_stands_beside_it(length):
         columns = scores_of(*(one[some] for one in rows))
         for name, column in columns.items():
             assert torch.equal(column, whole[name][some]), name
+    before = torch.get_num_threads()
+    torch.set_num_threads(4)
+    try:
+        columns = scores_of(*rows)
+    finally:
+        torch.set_num_threads(before)
+    for name, column in columns.items():
+        assert torch.equal(column, whole[name]), name

@@ -135,6 +135,23 @@ def test_a_row_has_the_same_bits_wherever_it_stands_and_beside_whatever(
         assert torch.equal(alone_h[0], h[row])
 
 
+@pytest.mark.parametrize("engine", ["fast", "cherimoya"])
+def test_the_number_of_threads_decides_no_bit(engine):
+    geometry = Geometry(2114, 1000)
+    model = a_model(geometry, n_filters=32, n_layers=9)
+    bases = random_bases(3, geometry.input_length)
+    outputs = []
+    for threads in (1, 2, 5):
+        torch.set_num_threads(threads)
+        predictor = predict.Predictor(model, geometry, device="cpu", engine=engine, batch_size=3)
+        outputs.append(predictor.predict(bases))
+        assert torch.get_num_threads() == threads
+        assert not any(one.requires_grad for one in outputs[-1])
+    for z, h in outputs[1:]:
+        assert torch.equal(z, outputs[0][0])
+        assert torch.equal(h, outputs[0][1])
+
+
 def test_bf16_stays_within_its_resolution_of_fp32():
     model = a_model()
     bases = random_bases(4, GEOMETRY.input_length)

@@ -9,6 +9,8 @@ own forward, which takes its place where the two disagree.
 
 import hashlib
 import warnings
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import torch
@@ -53,9 +55,10 @@ class Predictor:
 
     Control tracks are zeros, as in Cherimoya's `ControlWrapper`.
 
-    A row has the same bits wherever it stands in a batch. On a CPU rows go through the model one
-    by one: a window's activations then fit the cache, and the kernels that a library chooses for
-    a shape never see another row. On a GPU a pass takes the whole batch, since each other size
+    A row has the same bits wherever it stands in a batch. On a CPU each row goes through the
+    model alone and on one thread, `torch.get_num_threads()` rows at a time: a window's activations
+    then fit the cache, and neither the other rows nor the number of threads decides how a sum is
+    split. On a GPU a pass takes the whole batch, since each other size
     would be benchmarked anew. Out of memory there, it goes on in passes of `fallback` rows, with
     a warning. Work lists that are warmed should name that size as well (`exercise` with that
     `batch_size`).
@@ -91,7 +94,6 @@ class Predictor:
         if engine == "fast":
             self._prove()
 
-    @torch.no_grad()
     def predict(self, bases: np.ndarray | torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """Profile logits and log-counts of a batch of windows.
 
@@ -114,9 +116,8 @@ class Predictor:
     def _predict(self, bases: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         while True:
             try:
-                logits, log_counts = zip(
-                    *map(self._forward, bases.split(self._pass_size)), strict=True
-                )
+                outputs = self._passes(bases.split(self._pass_size))
+                logits, log_counts = zip(*outputs, strict=True)
                 return torch.cat(logits), torch.cat(log_counts)
             except torch.OutOfMemoryError:
                 smaller = fallback(self._pass_size)
@@ -131,6 +132,15 @@ class Predictor:
             )
             self._pass_size = smaller
 
+    def _passes(self, batches: Iterable[torch.Tensor]) -> list[tuple[torch.Tensor, torch.Tensor]]:
+        if self.device.type != "cpu":
+            return [self._forward(bases) for bases in batches]
+        with ThreadPoolExecutor(
+            torch.get_num_threads(), initializer=torch.set_num_threads, initargs=(1,)
+        ) as pool:
+            return list(pool.map(self._forward, batches))
+
+    @torch.no_grad()  # here, since the switch is each thread's own
     def _forward(self, bases: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         return self._fast(bases) if self.engine == "fast" else self._own(bases)
 
@@ -189,7 +199,6 @@ class Predictor:
         # A control track of zeros adds log(1 + 0).
         return F.linear(mean, self.model.linear.weight[:, :filters], self.model.linear.bias)
 
-    @torch.no_grad()
     def _prove(self) -> None:
         """Give way to Cherimoya's own forward where the fast engine does not reproduce it.
 
