@@ -31,9 +31,7 @@ def files() -> dict[str, str]:
             + "".join(f"      - {pin!r}\n" if ";" in pin else f"      - {pin}\n" for pin in first)
         )
         found[f"{kind}.post-deploy.sh"] = (
-            "# Written by conda.py.\nset -e\npython -m pip install --no-deps "
-            + " ".join(last)
-            + "\n"
+            f"# Written by conda.py.\npython -m pip install --no-deps {' '.join(last)}\n"
         )
     return found
 
