@@ -48,7 +48,8 @@ def make_snvs(reference: Path, path: Path, n: int) -> None:
 
 def without_the_switch(folder: Path) -> Path:
     """A copy of the project whose scoring jobs do not switch the persistent cache on."""
-    shutil.copytree(ROOT / "workflow", folder / "workflow")
+    for part in ("workflow", "config", "envs"):
+        shutil.copytree(ROOT / part, folder / part)
     (folder / "gpu").symlink_to("workflow/profiles/gpu")
     script = folder / "workflow/scripts/score.py"
     lines = script.read_text().splitlines(keepends=True)

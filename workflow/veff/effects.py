@@ -8,6 +8,7 @@ together. Sums are in float64. No row's result depends on another row's.
 import math
 
 import torch
+import torch.nn.functional as F
 
 SCORES = (
     "ref_counts",
@@ -28,7 +29,19 @@ def profile(logits: torch.Tensor) -> torch.Tensor:
     [N, channels, T] to float64 of the same shape. Jointly, because so the profile head is trained
     (Cherimoya's loss and its `ExpectedCountsWrapper`).
     """
-    return logits.double().flatten(1).softmax(1).view(logits.shape)
+    z = logits.double().flatten(1)
+    # Not torch.softmax, whose sums need not be the same in each row (see _row_sums).
+    weight = (z - z.amax(1, keepdim=True)).exp()
+    return (weight / _row_sums(weight).unsqueeze(1)).view(logits.shape)
+
+
+def _row_sums(x: torch.Tensor) -> torch.Tensor:
+    """The sum of each row, [N, k] to [N], with the same bits for a row wherever it stands.
+
+    A GPU adds in an order that depends on how a row's first element is aligned in memory: rows
+    are filled up with zeros to whole vectors, so that all are aligned alike.
+    """
+    return F.pad(x, (0, -x.shape[1] % 8)).sum(1)
 
 
 def counts(h: torch.Tensor) -> torch.Tensor:
@@ -52,7 +65,7 @@ def central_counts(h: torch.Tensor, p: torch.Tensor) -> torch.Tensor:
     """
     middle = p.shape[-1] // 2
     centre = p[..., max(middle - CENTRE // 2, 0) : middle + CENTRE // 2 + 1]
-    return centre.double().flatten(1).sum(1) * counts(h)
+    return _row_sums(centre.double().flatten(1)) * counts(h)
 
 
 def logfc_501(
@@ -90,7 +103,7 @@ def aligned(
         index = (t + skipped * behind).clamp(max=length - 1).unsqueeze(1).expand(p.shape)
         kept = p.double().gather(2, index) * shared
         # Where no probability is left, 0 / tiny rather than 0 / 0.
-        total = kept.flatten(1).sum(1).clamp(min=torch.finfo(torch.float64).tiny)
+        total = _row_sums(kept.flatten(1)).clamp(min=torch.finfo(torch.float64).tiny)
         return kept / total.view(-1, 1, 1)
 
     return gathered(p_ref, shift.clamp(min=0)), gathered(p_alt, (-shift).clamp(min=0))
@@ -109,7 +122,7 @@ def jsd(p: torch.Tensor, q: torch.Tensor) -> torch.Tensor:
     def relative_entropy(x: torch.Tensor) -> torch.Tensor:
         # 0 log 0 is 0; m is 0 only where x is.
         ratio = torch.where(x > 0, x / m, 1)
-        return (x * ratio.log2()).sum(1)
+        return _row_sums(x * ratio.log2())
 
     divergence = (relative_entropy(p) + relative_entropy(q)) / 2
     return divergence.clamp(0, 1).sqrt()
