@@ -40,6 +40,7 @@ from veff import autotune  # noqa: E402
 autotune.enable()
 
 import pandas as pd  # noqa: E402
+import pyarrow.parquet as pq  # noqa: E402
 import pysam  # noqa: E402
 import torch  # noqa: E402
 import torch.nn.functional as F  # noqa: E402
@@ -155,18 +156,10 @@ class Bench:
     def scored(self, n_alleles: int, n_models: int = 1, chunk: int = 0, **how) -> list:
         chunk_size = how.pop("chunk_size", n_alleles)
         return score.score(
-            self.prepared(n_alleles, chunk_size),
-            chunk,
-            self.scratch / "reference",
+            pq.ParquetFile(self.prepared(n_alleles, chunk_size)).read_row_group(chunk),
+            reference.Reference.open(self.scratch / "reference"),
             self.checkpoints(n_models),
-            device=self.device,
-            **{
-                "batch_size": self.batches[-1],
-                "precision": "fp32",
-                "engine": "fast",
-                "threads": 1,
-                **how,
-            },
+            score.How(device=self.device, **{"batch_size": self.batches[-1], **how}),
         )
 
 
@@ -245,16 +238,14 @@ def stages(bench: Bench) -> dict:
             torch.no_grad(),
             torch.autocast(bench.device.type, torch.bfloat16, precision == "bf16"),
         ):
-            stem = predictor._stem(bases)
-            x = model.igelu(stem)
+            x = predictor._stem(bases)
 
             def blocks(x=x, model=model):
                 for block in model.blocks:
                     x = block(x)
 
             ms = {
-                "first convolution": bench.seconds(lambda b=bases, p=predictor: p._stem(b)),
-                "gelu": bench.seconds(lambda s=stem, m=model: m.igelu(s)),
+                "first convolution, GELU": bench.seconds(lambda b=bases, p=predictor: p._stem(b)),
                 "blocks": bench.seconds(blocks),
             }
         with torch.no_grad():

@@ -42,6 +42,10 @@ def run(tmp_path):
                 "n_padded": pa.array(np.zeros(len(rows), np.int32)),
             }
             piece |= {score: pa.array(values, pa.float64()) for score in columns.SCORES}
+            piece |= {
+                name: pa.array(values, pa.float64()).cast(column.kind, safe=False)
+                for name, column in columns.SPREAD.items()
+            }
             pieces.append(pa.table(piece))
         path = tmp_path / f"{kind}.{name}.parquet"
         tables.write_parquet(path, pieces)
@@ -57,7 +61,7 @@ def run(tmp_path):
             for kind, n in (("answers", 1), ("folds", 2))
         )
         outputs = {"scores": "s.parquet", "scores_tsv": "s.tsv.gz", "folds_out": "f.parquet"}
-        outputs |= {"summary": "summary.parquet"}
+        outputs |= {"summary": "summary.parquet", "summary_tsv": "summary.tsv.gz"}
         outputs = {key: tmp_path / name for key, name in outputs.items()}
         collect(alleles, answers, folds, **outputs)
         return outputs
@@ -103,7 +107,7 @@ def test_the_tsv_says_what_the_parquet_says(run):
     assert header.split("\t") == table.column_names
     for line, row in zip(lines, table.to_pylist(), strict=True):
         assert line.split("\t")[:7] == [str(row[name]) for name in table.column_names[:7]]
-        assert float(line.split("\t")[-1]) == row["jsd"]
+        assert float(dict(zip(row, line.split("\t"), strict=True))["jsd"]) == row["jsd"]
 
 
 @pytest.mark.parametrize("chunks", [((4,), (0,)), ((4, 2), (0, 2)), ((4, 2), (0, 1))])
@@ -124,13 +128,14 @@ def test_no_scoreable_allele_gives_empty_tables_with_all_columns(tmp_path):
     text = {name: pa.array([], pa.string()) for name in ("chrom", "id", "ref", "alt", "status")}
     ids = {name: pa.array([], pa.int64()) for name in ("allele_id", "record", "pos", "scored_as")}
     pq.write_table(pa.table(text | ids), alleles)
-    names = ("scores", "scores_tsv", "folds_out", "summary")
+    names = ("scores", "scores_tsv", "folds_out", "summary", "summary_tsv")
     outputs = {name: tmp_path / name for name in names}
     collect(alleles, [[]], [[]], **outputs)
-    assert pq.read_table(outputs["scores"]).schema.names == columns.ANSWERS.names
+    expected = columns.answers(nulls=False, fdr=False).names
+    assert pq.read_table(outputs["scores"]).schema.names == expected
     assert len(pq.read_table(outputs["folds_out"])) == 0
     with gzip.open(outputs["scores_tsv"], "rt") as handle:
-        assert handle.read().split() == columns.ANSWERS.names
+        assert handle.read().split() == expected
 
 
 def test_parts_are_dealt_out_batch_after_batch():

@@ -8,6 +8,8 @@ from veff.errors import InputError
 
 ROOT = Path(__file__).parents[2]
 SCHEMA = yaml.safe_load((ROOT / "workflow/schemas/config.schema.yaml").read_text())
+NULLS = SCHEMA["properties"]["nulls"]["anyOf"][1]
+GROUPS = (SCHEMA["properties"]["autotune"]["properties"], NULLS["properties"])
 
 
 @pytest.fixture
@@ -38,6 +40,13 @@ def test_the_shipped_configuration_passes(monkeypatch):
         ({"device": "gpu"}, "config: device: got 'gpu'; allowed: auto, cpu, cuda"),
         ({"max_ref_mismatch": 2}, "config: max_ref_mismatch: got 2; allowed: number at least 0"),
         ({"variants": "none.vcf"}, "config: variants: there is no file 'none.vcf'"),
+        ({"nulls": {"m": 5}}, "config: nulls.m: unknown key; allowed here: n, seed, scheme"),
+        ({"nulls": {"n": 0}}, "config: nulls.n: got 0; allowed: integer at least 1"),
+        ({"nulls": "no"}, "config: nulls: got 'no'; allowed: none or object"),
+        ({"nulls": {"regions": "no.bed"}}, "config: nulls.regions: there is no file 'no.bed'"),
+        ({None: {"n": 5}}, "config: null: YAML reads this word as no key; what you mean is nulls"),
+        ({"nulls": "none", "fdr": 0.1}, "config: fdr: there are no p-values with nulls: none"),
+        ({"fdr": 0}, "config: fdr: got 0; allowed: number or null"),
         ({"variants": 3}, "config: variants: got 3; allowed: string"),
     ],
 )
@@ -48,6 +57,16 @@ def test_a_fault_is_one_line_with_the_key_and_what_is_allowed(given, change, mes
     assert "\n" not in str(error.value)
 
 
+def test_groups_of_keys_on_the_command_line_get_their_types(given):
+    """As Snakemake reads --config nulls='{n: 5, regions: some.bed}' autotune='{strict: true}'."""
+    texts = {"nulls": {"n": "5", "dir": "null", "scheme": "uniform"}, "fdr": 0.1}
+    given |= texts | {"autotune": {"strict": "true", "max_age_days": "1.5"}}
+    config.typed(given)
+    config.check(given, SCHEMA)
+    assert given["nulls"] == {"n": 5, "dir": None, "scheme": "uniform"}
+    assert given["autotune"] == {"strict": True, "max_age_days": 1.5}
+
+
 def test_a_missing_key_says_what_it_is(given):
     del given["reference"]
     with pytest.raises(InputError, match=r"config: reference: missing; give the reference genome"):
@@ -56,11 +75,10 @@ def test_a_missing_key_says_what_it_is(given):
 
 def test_every_key_is_documented_in_the_config_readme():
     text = (ROOT / "config/README.md").read_text()
-    keys = [*SCHEMA["properties"], *SCHEMA["properties"]["autotune"]["properties"]]
+    keys = [*SCHEMA["properties"], *(key for group in GROUPS for key in group)]
     assert [key for key in keys if f"`{key}`" not in text] == []
 
 
 def test_every_key_has_a_description():
-    properties = SCHEMA["properties"]
-    properties |= properties["autotune"]["properties"]
-    assert [key for key, value in properties.items() if not value.get("description")] == []
+    described = [item for group in (SCHEMA["properties"], *GROUPS) for item in group.items()]
+    assert [key for key, value in described if not value.get("description")] == []

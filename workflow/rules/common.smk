@@ -12,6 +12,7 @@ from veff.errors import InputError
 SCHEMA = Path(workflow.current_basedir) / "../schemas/config.schema.yaml"
 
 try:
+    settings.typed(config)
     settings.check(config, yaml.safe_load(SCHEMA.read_text()))
     validate(config, str(SCHEMA))  # fills in the defaults
     EXPERIMENTS = sheet.read(config["models"])
@@ -21,9 +22,12 @@ except InputError as error:
 OUT = config["outdir"].rstrip("/")
 BATCHES = sheet.batches(EXPERIMENTS, config["models_per_job"])
 GPU = int(config["device"] != "cpu")
+NULLS = {} if config["nulls"] == "none" else config["nulls"]
 SCORE_VERSION = (
     1  # raised when a change of the code changes a score, so that scores are redone
 )
+# What decides a prediction besides the models.
+HOW = {key: config[key] for key in ("ensemble", "reverse_complement", "precision")}
 
 
 wildcard_constraints:
@@ -40,6 +44,20 @@ def parts(kind):
             f"{OUT}/parts/{kind}/{chunk}.{batch}.{'json' if kind == 'jobs' else 'parquet'}"
             for batch in range(len(BATCHES))
             for chunk in range(prepared["chunks"])
+        ]
+
+    return of
+
+
+def nulls(extension):
+    """The nulls of all model batches, or what was noted about making them."""
+
+    def of(wildcards):
+        prepared = tables.read_json(checkpoints.prepare.get().output.summary)
+        wanted = NULLS and prepared["chunks"]
+        return [
+            f"{OUT}/parts/nulls/{batch}.{extension}"
+            for batch in range(len(BATCHES) if wanted else 0)
         ]
 
     return of

@@ -7,17 +7,26 @@ rule collect:
         alleles=rules.prepare.output.alleles,
         answers=parts("answers"),
         folds=parts("folds"),
+        nulls=nulls("parquet"),
+        regions=NULLS.get("regions") or [],
+        models=rules.resolve.output[0],
+        contigs=rules.reference.output.contigs,
     output:
         scores=f"{OUT}/scores.parquet",
         tsv=f"{OUT}/scores.tsv.gz",
         folds=f"{OUT}/folds.parquet",
         summary=f"{OUT}/summary.parquet",
+        summary_tsv=f"{OUT}/summary.tsv.gz",
     log:
         f"{OUT}/logs/collect.log",
     conda:
         "../../envs/cpu.yaml"
     params:
         batches=len(BATCHES),
+        nulls=NULLS,
+        fdr=config["fdr"],
+        how=HOW,
+        version=SCORE_VERSION,
     script:
         "../scripts/collect.py"
 
@@ -44,6 +53,7 @@ rule provenance:
         models=rules.resolve.output[0],
         setup=rules.setup.output.work,
         jobs=parts("jobs"),
+        nulls=nulls("json"),
         scores=rules.collect.output.scores,
     output:
         f"{OUT}/provenance.json",

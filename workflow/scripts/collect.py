@@ -1,15 +1,28 @@
 """Stack what the scoring jobs wrote into the tables of the run."""
 
-from veff import autotune, collect, job
+from veff import autotune, collect, job, null, provenance, tables
 
 with job.logged(snakemake.log[0]):
     autotune.enable()
+    params, files, output = snakemake.params, snakemake.input, snakemake.output
+    models = tables.read_json(files.models)
+    how = {**params.how, "version": params.version}
+    nulls = {}
+    if params.nulls:
+        sha256 = tables.read_json(files.contigs)["sha256"]
+        nulls = null.identities(models, sha256, params.nulls, how)
     collect.collect(
-        snakemake.input.alleles,
-        collect.by_batch(snakemake.input.answers, snakemake.params.batches),
-        collect.by_batch(snakemake.input.folds, snakemake.params.batches),
-        scores=snakemake.output.scores,
-        scores_tsv=snakemake.output.tsv,
-        folds_out=snakemake.output.folds,
-        summary=snakemake.output.summary,
+        files.alleles,
+        collect.by_batch(files.answers, params.batches),
+        collect.by_batch(files.folds, params.batches),
+        nulls=null.Nulls(files.nulls, nulls) if nulls else None,
+        fdr=params.fdr,
+        metadata=provenance.of_scores(
+            models, how, {name: null.digest(one) for name, one in nulls.items()}, params.fdr
+        ),
+        scores=output.scores,
+        scores_tsv=output.tsv,
+        folds_out=output.folds,
+        summary=output.summary,
+        summary_tsv=output.summary_tsv,
     )

@@ -12,5 +12,6 @@ with job.logged(snakemake.log[0]):
         files.models,
         files.setup,
         files.jobs,
+        files.nulls,
     )
     tables.write_json(snakemake.output[0], record)

@@ -3,6 +3,8 @@
 import time
 from pathlib import Path
 
+import pyarrow.parquet as pq
+
 from veff import autotune, job, provenance, tables
 
 with job.logged(snakemake.log[0]):
@@ -11,20 +13,21 @@ with job.logged(snakemake.log[0]):
     setup = tables.read_json(files.setup)
     autotune.enable(params.autotune, setup["work"], [Path(files.setup).parent])
     from veff import predict, score
+    from veff.reference import Reference
 
     descriptions = [
         one for one in tables.read_json(files.models) if one["experiment"] in params.experiments
     ]
     answers, folds = score.score(
-        Path(files.scoreable),
-        int(snakemake.wildcards.chunk),
-        Path(files.bases).parent,
+        pq.ParquetFile(files.scoreable).read_row_group(int(snakemake.wildcards.chunk)),
+        Reference.open(Path(files.bases).parent),
         descriptions,
-        device=predict.device(params.autotune["device"]),
-        batch_size=setup["batch_size"],
-        precision=params.precision,
-        engine=params.engine,
-        threads=snakemake.threads,
+        score.How(
+            device=predict.device(params.autotune["device"]),
+            batch_size=setup["batch_size"],
+            threads=snakemake.threads,
+            **params.how,
+        ),
     )
     tables.write_parquet(output.answers, answers)
     tables.write_parquet(output.folds, folds)

@@ -1,5 +1,6 @@
 """How do the parts that the scoring jobs wrote become the tables of the run?"""
 
+import json
 import logging
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from veff import columns
+from veff.null import Nulls, judge
 from veff.summary import Summary
 from veff.tables import aside, tsv_gz, write_parquet
 
@@ -20,39 +22,52 @@ def collect(
     answers: list[list[Path]],
     folds: list[list[Path]],
     *,
+    nulls: Nulls | None = None,
+    fdr: float | None = None,
+    metadata: dict | None = None,
     scores: Path,
     scores_tsv: Path,
     folds_out: Path,
     summary: Path,
+    summary_tsv: Path,
 ) -> None:
     """Stack the experiments' answers, and their folds', over all chunks.
 
     `answers` and `folds` are the part files, a list a model batch, each in the order of the
     chunks; a part has one row group an experiment. Written are `scores` and `scores_tsv` (the
-    answers), `folds_out`, and `summary`, one row an allele. Alleles come in input order within
-    an experiment; a duplicate has the scores of the allele that it repeats. One experiment is
-    held in memory at a time.
+    answers), `folds_out`, and `summary` and `summary_tsv`, one row an allele. Alleles come in
+    input order within an experiment; a duplicate has the scores of the allele that it repeats.
+    `nulls` and `fdr` are for `null.judge`; `metadata` goes into the Parquet files' schemas. One
+    experiment is held in memory at a time.
 
     Raises `RuntimeError` if an experiment does not have every scoreable allele exactly once.
     """
     table = pq.read_table(alleles)
     stack = _Stack(table)
     best = Summary(table)
+    made_by = {"veff": json.dumps(metadata or {})}
+    schema = columns.answers(nulls is not None, fdr is not None).with_metadata(made_by)
     with (
         aside(scores) as temporary,
-        pq.ParquetWriter(temporary, columns.ANSWERS) as parquet,
-        tsv_gz(scores_tsv, columns.ANSWERS) as tsv,
+        pq.ParquetWriter(temporary, schema) as parquet,
+        tsv_gz(scores_tsv, schema) as tsv,
     ):
         for experiment in _experiments(answers):
-            rows = stack.rows(experiment, columns.ANSWERS)
+            if nulls is not None:
+                experiment = judge(experiment, nulls[experiment["experiment"][0].as_py()], fdr)
+            rows = stack.rows(experiment, schema)
             parquet.write_table(rows)
             tsv.write(rows)
             best.add(rows)
             logging.info("%s: %d rows", rows["experiment"][0], len(rows))
-    with aside(folds_out) as temporary, pq.ParquetWriter(temporary, columns.FOLDS) as parquet:
+    schema = columns.FOLDS.with_metadata(made_by)
+    with aside(folds_out) as temporary, pq.ParquetWriter(temporary, schema) as parquet:
         for experiment in _experiments(folds):
-            parquet.write_table(stack.rows(experiment, columns.FOLDS))
-    write_parquet(summary, [best.table()])
+            parquet.write_table(stack.rows(experiment, schema))
+    rows = best.table().replace_schema_metadata(made_by)
+    write_parquet(summary, [rows])
+    with tsv_gz(summary_tsv, rows.schema) as tsv:
+        tsv.write(rows)
 
 
 def _experiments(batches: list[list[Path]]):

@@ -1,43 +1,144 @@
-"""What are the columns of the outputs: type, unit, meaning?"""
+"""What are the columns of the outputs: type, meaning, unit, formula?"""
+
+from typing import NamedTuple
 
 import pyarrow as pa
 
+
+class Column(NamedTuple):
+    kind: pa.DataType
+    description: str
+    unit: str = ""
+    formula: str = ""
+
+
 ALLELE = {
-    "allele_id": (pa.int64(), "number of the allele in the input, from 0"),
-    "chrom": (pa.string(), "contig, as the input names it"),
-    "pos": (pa.int64(), "position, 1-based, as in the input"),
-    "id": (pa.string(), "identifier, as in the input"),
-    "ref": (pa.string(), "reference allele, as in the input"),
-    "alt": (pa.string(), "alternate allele, as in the input"),
+    "allele_id": Column(pa.int64(), "number of the allele in the input, from 0"),
+    "chrom": Column(pa.string(), "contig, as the input names it"),
+    "pos": Column(pa.int64(), "position, 1-based, as in the input", "bp"),
+    "id": Column(pa.string(), "identifier, as in the input"),
+    "ref": Column(pa.string(), "reference allele, as in the input"),
+    "alt": Column(pa.string(), "alternate allele, as in the input"),
 }
 EXPERIMENT = {
-    "experiment": (pa.string(), "experiment, as the model sheet names it"),
-    "fold": (pa.int32(), "number of the checkpoint within its experiment, from 0"),
-    "group": (pa.int32(), "signal group of the model, from 0"),
-    "n_padded": (pa.int32(), "bp of the reference window past the contig's end, read as N"),
+    "experiment": Column(pa.string(), "experiment, as the model sheet names it"),
+    "fold": Column(pa.int32(), "number of the checkpoint within its experiment, from 0"),
+    "group": Column(pa.int32(), "signal group of the model, from 0"),
+    "n_padded": Column(pa.int32(), "of a window, past the contig's end, read as N", "bp"),
 }
+# h: the head's log(1 + count) over the output; p: the profile, summing to 1.
 SCORES = {
-    "ref_counts": (pa.float64(), "reads over the output window, reference: max(expm1(h), 0)"),
-    "alt_counts": (pa.float64(), "reads over the output window, alternate: max(expm1(h), 0)"),
-    "logfc": (pa.float64(), "log2((alt_counts + 1) / (ref_counts + 1))"),
-    "logfc_501": (pa.float64(), "the same over the central 501 bp of the output"),
-    "jsd": (pa.float64(), "Jensen-Shannon distance, base 2, of the two profiles: 0 to 1"),
-    "abs_logfc": (pa.float64(), "abs(logfc)"),
-    "logfc_x_jsd": (pa.float64(), "logfc * jsd"),
-    "abs_logfc_x_jsd": (pa.float64(), "abs(logfc) * jsd"),
+    "ref_counts": Column(
+        pa.float64(), "over the output window, reference", "reads", "max(expm1(h_ref), 0)"
+    ),
+    "alt_counts": Column(
+        pa.float64(), "over the output window, alternate", "reads", "max(expm1(h_alt), 0)"
+    ),
+    "logfc": Column(
+        pa.float64(), "change of counts over the output window", "log2", "(h_alt - h_ref) / ln(2)"
+    ),
+    "logfc_501": Column(
+        pa.float64(),
+        "change of counts over the central 501 bp of the output",
+        "log2",
+        "log2((S_alt + 1) / (S_ref + 1)), S = sum of p over the 501 bp * counts",
+    ),
+    "jsd": Column(
+        pa.float64(),
+        "Jensen-Shannon distance of the two profiles, in reference coordinates",
+        "0 to 1",
+        "sqrt((KL2(p_ref, m) + KL2(p_alt, m)) / 2), m = (p_ref + p_alt) / 2",
+    ),
+    "abs_logfc": Column(pa.float64(), "size of the change of counts", "log2", "abs(logfc)"),
+    "logfc_x_jsd": Column(pa.float64(), "product", "log2", "logfc * jsd"),
+    "abs_logfc_x_jsd": Column(pa.float64(), "product", "log2", "abs(logfc) * jsd"),
+}
+SPREAD = {
+    **{
+        f"{name}_sd": Column(
+            pa.float64(),
+            f"sample standard deviation of {name} over the folds; missing for one fold",
+            column.unit,
+        )
+        for name, column in SCORES.items()
+    },
+    "folds_agree": Column(pa.int32(), "folds whose logfc has the sign of this logfc", "folds"),
+    "n_folds": Column(pa.int32(), "checkpoints of the experiment", "folds"),
+}
+
+QUANTILE = "max(mean(counts of the reference set < x), 1 / n)"
+QUANTILES = {
+    "ref_quantile": Column(
+        pa.float64(), "of ref_counts in the experiment's reference set", "0 to 1", QUANTILE
+    ),
+    "alt_quantile": Column(
+        pa.float64(), "of alt_counts in the experiment's reference set", "0 to 1", QUANTILE
+    ),
+    "active_allele_quantile": Column(
+        pa.float64(), "the larger of the two", "0 to 1", "max(ref_quantile, alt_quantile)"
+    ),
+}
+PRODUCTS = {
+    f"{name}_x_active_allele_quantile": Column(
+        pa.float64(), "product", SCORES[name].unit, f"{name} * active_allele_quantile"
+    )
+    for name in ("logfc", "abs_logfc", "jsd", "logfc_x_jsd", "abs_logfc_x_jsd")
+}
+JUDGED = [name for name in (*SCORES, *PRODUCTS) if not name.endswith("_counts")]
+# Of a score without direction only large values are unusual.
+ONE_SIDED = [name for name in JUDGED if name.startswith(("abs_", "jsd"))]
+ONE_SIDED_P = "(1 + #{null >= observed}) / (1 + n)"
+TWO_SIDED_P = "min(1, 2 * min(1 + #{null >= observed}, 1 + #{null <= observed}) / (1 + n))"
+NULL = {
+    **QUANTILES,
+    **PRODUCTS,
+    **{
+        f"{name}.pval": Column(
+            pa.float64(),
+            f"p-value of {name} under the experiment's null",
+            "0 to 1",
+            ONE_SIDED_P if name in ONE_SIDED else TWO_SIDED_P,
+        )
+        for name in JUDGED
+    },
+    "effect_percentile": Column(
+        pa.float64(),
+        "share of the experiment's null with as small an effect on the central 501 bp",
+        "0 to 1",
+        "max(#{abs(null logfc_501) <= abs(logfc_501)}, 1) / n",
+    ),
+}
+FDR = {
+    "significant_in_run": Column(
+        pa.bool_(),
+        "abs_logfc.pval below the false discovery rate among all scored alleles of this run and "
+        "experiment: depends on which alleles share the run",
+        "",
+        "Benjamini-Hochberg",
+    )
 }
 
 
-def schema(*groups: dict, without: str | None = None) -> pa.Schema:
+def schema(*groups: dict[str, Column], without: str | None = None) -> pa.Schema:
     """The columns of these groups; each field's metadata says what it holds."""
-    fields = {name: field for group in groups for name, field in group.items() if name != without}
+    fields = {name: column for group in groups for name, column in group.items()}
+    fields.pop(without, None)
     return pa.schema(
         [
-            pa.field(name, kind, metadata={"description": description})
-            for name, (kind, description) in fields.items()
+            pa.field(
+                name,
+                column.kind,
+                metadata={k: v for k, v in column._asdict().items() if k != "kind" and v},
+            )
+            for name, column in fields.items()
         ]
     )
 
 
-ANSWERS = schema(ALLELE, EXPERIMENT, SCORES, without="fold")
+def answers(nulls: bool, fdr: bool) -> pa.Schema:
+    """The columns of an experiment's answers, with what a null adds and what a cut-off adds."""
+    judged = (NULL if nulls else {}, FDR if fdr else {})
+    return schema(ALLELE, EXPERIMENT, SCORES, SPREAD, *judged, without="fold")
+
+
 FOLDS = schema(ALLELE, EXPERIMENT, SCORES)

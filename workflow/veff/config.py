@@ -3,10 +3,23 @@
 from pathlib import Path
 
 import jsonschema
+import yaml
 
 from veff.errors import InputError
 
 FILES = ("variants", "reference", "models", "contig_aliases")
+
+
+def typed(config: dict) -> None:
+    """Give numbers and the like in groups of keys their type, in place.
+
+    Of `--config nulls='{n: 100}'` Snakemake makes {'n': '100'}.
+    """
+    for group in config.values():
+        for key, text in group.items() if isinstance(group, dict) else ():
+            value = yaml.safe_load(text) if isinstance(text, str) else text
+            if value is None or isinstance(value, int | float):
+                group[key] = value
 
 
 def check(config: dict, schema: dict) -> None:
@@ -14,19 +27,32 @@ def check(config: dict, schema: dict) -> None:
 
     `schema` is the JSON schema of the configuration, as a dictionary.
     """
+    if None in config:
+        raise InputError("config: null: YAML reads this word as no key; what you mean is nulls")
     error = next(jsonschema.Draft202012Validator(schema).iter_errors(config), None)
     if error is not None:
         raise InputError(_one_line(error))
     for key in FILES:
-        path = config.get(key)
-        if path is not None and not Path(path).is_file():
-            raise InputError(
-                f"config: {key}: there is no file {path!r} (looked from {Path.cwd()}); "
-                "give the path of an existing file"
-            )
+        _check_file(key, config.get(key))
+    nulls = config.get("nulls")
+    if isinstance(nulls, dict):
+        _check_file("nulls.regions", nulls.get("regions"))
+    elif nulls == "none" and config.get("fdr") is not None:
+        raise InputError("config: fdr: there are no p-values with nulls: none; leave fdr out")
+
+
+def _check_file(key: str, path: str | None) -> None:
+    if path is not None and not Path(path).is_file():
+        raise InputError(
+            f"config: {key}: there is no file {path!r} (looked from {Path.cwd()}); "
+            "give the path of an existing file"
+        )
 
 
 def _one_line(error: jsonschema.ValidationError) -> str:
+    if error.validator == "anyOf" and isinstance(error.instance, dict):
+        # The fault is in the group of keys, not in having given one.
+        error = next(option for option in error.context if option.validator != "const")
     where = ".".join(str(part) for part in error.absolute_path)
     prefix = f"{where}." if where else ""
     known = error.schema.get("properties", {})

@@ -35,6 +35,21 @@ def mean_prediction(h: torch.Tensor, p: torch.Tensor) -> tuple[torch.Tensor, tor
     return h.double().logsumexp(0) - math.log(n_folds), mean
 
 
+def both_strands(
+    forward: tuple[torch.Tensor, torch.Tensor], reverse: tuple[torch.Tensor, torch.Tensor]
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """The average of what a model says about a window and about its reverse complement.
+
+    Each is a pair h [N], p [N, channels, T]. Counts are averaged as counts, h = log1p(mean(
+    expm1(h))), and profiles as probabilities. The reverse profile is first turned around, and the
+    channels of a group change places, which are its strands: so Cherimoya augments its training
+    (`channel_permutation_from_groups`).
+    """
+    (h, p), (h_reverse, p_reverse) = forward, reverse
+    mean_h = torch.stack([h, h_reverse]).double().logsumexp(0) - math.log(2)
+    return mean_h, (p + p_reverse.flip(1, 2)) / 2
+
+
 def mean_score(scores: torch.Tensor) -> torch.Tensor:
     """The mean of the folds' scores, [K, N] to [N], as variant-scorer averages folds."""
     return _total(scores) / len(scores)

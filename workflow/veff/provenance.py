@@ -44,8 +44,32 @@ def job(seconds: float, n_alleles: int, n_models: int, tuned: dict) -> dict:
     }
 
 
+def of_scores(models: list[dict], how: dict, nulls: dict[str, str], fdr: float | None) -> dict:
+    """What the tables of scores say of themselves in their metadata.
+
+    `how` is what decides a prediction besides the models, `nulls` the hash of each experiment's.
+    """
+    hashes: dict[str, list[str]] = {}
+    for one in models:
+        hashes.setdefault(one["experiment"], []).append(one["sha256"])
+    return {
+        "cherimoya-veff": veff.__version__,
+        **how,
+        "models_sha256": hashes,
+        "nulls": nulls,
+        "reference_set": "reference windows of the experiment's null" if nulls else None,
+        "fdr": fdr,
+    }
+
+
 def run(
-    config: dict, contigs: Path, prepared: Path, models: Path, setup: Path, jobs: list[Path]
+    config: dict,
+    contigs: Path,
+    prepared: Path,
+    models: Path,
+    setup: Path,
+    jobs: list[Path],
+    null_jobs: list[Path],
 ) -> dict:
     """The record of the whole run, from what its rules wrote.
 
@@ -58,6 +82,7 @@ def run(
             f"{sum(summary['statuses'].values())}; report this"
         )
     records = [read_json(path) for path in jobs]
+    null_records = [read_json(path) for path in null_jobs]
     seconds = sum(record["seconds"] for record in records)
     scored = sum(record["alleles"] * record["models"] for record in records)
     text = json.dumps(config, sort_keys=True)
@@ -80,6 +105,10 @@ def run(
             "devices": Counter(record["device"] for record in records),
             "seconds": round(seconds, 3),
             "allele_models_per_s": round(scored / seconds, 1) if seconds else None,
-            "autotune": autotune.total(record["autotune"] for record in records),
+            "autotune": autotune.total(one["autotune"] for one in (*records, *null_records)),
+        },
+        "nulls": {
+            "jobs": len(null_records),
+            "seconds": round(sum(record["seconds"] for record in null_records), 3),
         },
     }

@@ -7,11 +7,9 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import groupby
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 import torch
 
 from veff import columns, effects, ensemble, models, predict, windows
@@ -40,28 +38,36 @@ class Batch:
     n_padded: np.ndarray
 
 
-def score(
-    scoreable: Path,
-    chunk: int,
-    reference: Path,
-    descriptions: list[dict],
-    *,
-    device: torch.device,
-    batch_size: int,
-    precision: str,
-    engine: str,
-    threads: int,
-) -> tuple[list[pa.Table], list[pa.Table]]:
-    """Score the alleles of a chunk with the models described.
+@dataclass(frozen=True)
+class How:
+    """How a run predicts, and how an experiment's folds become its answer.
 
-    `reference` is the folder that `reference.build` made. Returns two lists of tables, one table
-    an experiment, in the order of `descriptions`: the experiments' answers, and their folds'.
-    Both have `allele_id`, `experiment`, `group`, `n_padded` and the scores of `effects.score`;
-    the folds' have `fold` too.
+    `ensemble`: 'mean_prediction' averages the folds' predictions and scores the average,
+    'mean_score' averages the folds' scores. `reverse_complement`: predict for both strands of
+    each window and average (`ensemble.both_strands`).
     """
-    torch.set_num_threads(threads)
-    reference = Reference.open(reference)
-    alleles = pq.ParquetFile(scoreable).read_row_group(chunk)
+
+    device: torch.device
+    batch_size: int
+    threads: int = 1
+    precision: str = "fp32"
+    engine: str = "fast"
+    ensemble: str = "mean_prediction"
+    reverse_complement: bool = False
+
+
+def score(
+    alleles: pa.Table, reference: Reference, descriptions: list[dict], how: How
+) -> tuple[list[pa.Table], list[pa.Table]]:
+    """Score alleles with the models described.
+
+    `alleles` are rows of the prepared table (`allele_id`, `contig`, `start`, `ref_len`, `alt`),
+    in genome order. Returns two lists of tables, one table an experiment, in the order of
+    `descriptions`: the experiments' answers, and their folds'. Both have `allele_id`,
+    `experiment`, `group`, `n_padded` and the scores of `effects.score`; the folds' have `fold`
+    too, the answers what `columns.SPREAD` names.
+    """
+    torch.set_num_threads(how.threads)
     experiments = [list(folds) for _, folds in groupby(descriptions, lambda d: d["experiment"])]
     answers: dict[str, pa.Table] = {}
     fold_answers: dict[str, pa.Table] = {}
@@ -69,15 +75,13 @@ def score(
     experiments_by_length = sorted(experiments, key=_lengths)
     for lengths, group in groupby(experiments_by_length, _lengths):
         geometry = Geometry(*lengths)
-        runs = [
-            _Experiment(folds, geometry, device, batch_size, precision, engine) for folds in group
-        ]
+        runs = [_Experiment(folds, geometry, how) for folds in group]
         n_padded = np.empty(len(alleles), np.int32)
         progress = _Progress(len(alleles), len(runs))
         done = 0
         with torch.no_grad():
-            for batch in _prefetched(_batches(alleles, reference, geometry, batch_size)):
-                on_device = _to(device, batch)
+            for batch in _prefetched(_batches(alleles, reference, geometry, how.batch_size)):
+                on_device = _to(how.device, batch)
                 for run in runs:
                     run.add(on_device, batch.n)
                 n_padded[done : done + batch.n] = batch.n_padded
@@ -92,45 +96,65 @@ def score(
 class _Experiment:
     """The folds of one experiment, and what they said so far."""
 
-    def __init__(self, folds, geometry, device, batch_size, precision, engine):
+    def __init__(self, folds: list[dict], geometry: Geometry, how: How):
         self.name = folds[0]["experiment"]
         self.groups = folds[0]["signal_groups"]
+        self.how = how
         self.predictors = [
             predict.Predictor(
                 models.load(fold["checkpoint"]),
                 geometry,
-                device=device,
-                precision=precision,
-                engine=engine,
-                batch_size=batch_size,
+                device=how.device,
+                precision=how.precision,
+                engine=how.engine,
+                batch_size=how.batch_size,
             )
             for fold in folds
         ]
         # One list of score dictionaries a fold and group; the last row is the experiment's.
         self.scores = [[[] for _ in self.groups] for _ in range(len(folds) + 1)]
 
-    def add(self, batch, n: int) -> None:
+    def add(self, batch: Batch, n: int) -> None:
         """Score the alleles of a batch under each fold and under their ensemble."""
-        outputs = [predictor.predict(batch.bases) for predictor in self.predictors]
-        start = 0
-        for group, channels in enumerate(self.groups):
-            stop = start + channels
-            h = torch.stack([counts[:, group] for _, counts in outputs])
-            p = torch.stack([effects.profile(logits[:, start:stop]) for logits, _ in outputs])
-            start = stop
-            for fold in range(len(outputs)):
-                self.scores[fold][group] += _score(h[fold], p[fold], batch, n)
-            self.scores[-1][group] += _score(*ensemble.mean_prediction(h, p), batch, n)
+        outputs = [self._predict(predictor, batch.bases) for predictor in self.predictors]
+        for group, of_folds in enumerate(zip(*outputs, strict=True)):
+            h, p = (torch.stack(heads) for heads in zip(*of_folds, strict=True))
+            folds = [_score(*fold, batch, n) for fold in zip(h, p, strict=True)]
+            by_name = {name: torch.stack([fold[name] for fold in folds]) for name in folds[0]}
+            if self.how.ensemble == "mean_prediction":
+                answer = _score(*ensemble.mean_prediction(h, p), batch, n)
+            else:
+                answer = {name: ensemble.mean_score(scores) for name, scores in by_name.items()}
+            spread = {name: ensemble.spread(by_name[name], answer[name]) for name in answer}
+            answer |= {f"{name}_sd": sd for name, (sd, _) in spread.items()}
+            answer["folds_agree"] = spread["logfc"][1]
+            for row, scores in zip(self.scores, (*folds, answer), strict=True):
+                row[group].append(scores)
+
+    def _predict(self, predictor: predict.Predictor, bases: torch.Tensor) -> list[tuple]:
+        """For each group, log-counts [N] and profile [N, channels, T] of a batch of windows."""
+
+        def strand(bases: torch.Tensor) -> list[tuple]:
+            logits, log_counts = predictor.predict(bases)
+            profiles = map(effects.profile, logits.split(self.groups, 1))
+            return list(zip(log_counts.unbind(1), profiles, strict=True))
+
+        forward = strand(bases)
+        if not self.how.reverse_complement:
+            return forward
+        reverse = strand(_reverse_complement(bases))
+        return [ensemble.both_strands(*pair) for pair in zip(forward, reverse, strict=True)]
 
     def tables(self, allele_id: pa.ChunkedArray, n_padded: np.ndarray) -> tuple[pa.Table, ...]:
         """The experiment's table and its folds' table."""
         per_fold = [self._table(fold, allele_id, n_padded) for fold in range(len(self.scores))]
         answer = per_fold.pop()
+        n_folds = pa.array(np.full(len(answer), len(per_fold), np.int32))
         folds = [
             table.add_column(2, "fold", pa.array(np.full(len(table), fold, np.int32)))
             for fold, table in enumerate(per_fold)
         ]
-        return answer, pa.concat_tables(folds)
+        return answer.append_column("n_folds", n_folds), pa.concat_tables(folds)
 
     def _table(self, row: int, allele_id: pa.ChunkedArray, n_padded: np.ndarray) -> pa.Table:
         tables = []
@@ -141,25 +165,34 @@ class _Experiment:
                 "group": pa.array(np.full(len(allele_id), group, np.int32)),
                 "n_padded": pa.array(n_padded),
             }
-            for name in columns.SCORES:
-                values = torch.cat([piece[name] for piece in pieces])
-                parts[name] = pa.array(values.double().cpu().numpy())
+            for name in pieces[0]:
+                values = torch.cat([piece[name] for piece in pieces]).cpu().numpy()
+                # A spread that one fold does not have is NaN here, and missing in the table.
+                parts[name] = pa.array(values, from_pandas=name in columns.SPREAD)
             tables.append(pa.table(parts))
         return pa.concat_tables(tables)
 
 
-def _score(h: torch.Tensor, p: torch.Tensor, batch: Batch, n: int) -> list[dict]:
+def _score(h: torch.Tensor, p: torch.Tensor, batch: Batch, n: int) -> dict[str, torch.Tensor]:
     """The scores of the `n` alleles of a batch, from what was predicted for its rows."""
     half = len(h) // 2
     pieces = []
     for first in range(0, n, half):
         piece = slice(first, first + half)
         ref, alt = batch.ref_row[piece], batch.alt_row[piece]
-        scores = effects.score(
-            h[ref], p[ref], h[alt], p[alt], batch.breakpoint[piece], batch.shift[piece]
+        pieces.append(
+            effects.score(
+                h[ref], p[ref], h[alt], p[alt], batch.breakpoint[piece], batch.shift[piece]
+            )
         )
-        pieces.append({name: column[: n - first] for name, column in scores.items()})
-    return pieces
+    return {name: torch.cat([piece[name] for piece in pieces])[:n] for name in effects.SCORES}
+
+
+def _reverse_complement(bases: torch.Tensor) -> torch.Tensor:
+    """The other strand of windows, uint8 [N, L] of ASCII; what is not A, C, G or T becomes N."""
+    complement = torch.full((256,), windows.N, dtype=torch.uint8)
+    complement[list(b"ACGT")] = torch.tensor(list(b"TGCA"), dtype=torch.uint8)
+    return complement.to(bases.device)[bases.long()].flip(1)
 
 
 def _lengths(folds: list[dict]) -> tuple[int, int]:

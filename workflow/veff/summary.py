@@ -9,11 +9,40 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-KEYS = ["allele_id", "record", "chrom", "pos", "id", "ref", "alt", "status"]
+from veff import columns
+from veff.columns import Column
+
+ALPHA = 0.01  # of abs_logfc.pval, where the configuration gives no false discovery rate
+
+COLUMNS = {
+    "allele_id": columns.ALLELE["allele_id"],
+    "record": Column(pa.int64(), "number of the record in the input, from 0"),
+    **columns.ALLELE,
+    "status": Column(pa.string(), "ok, duplicate, or why the allele was not scored"),
+    "max_experiment": Column(pa.string(), "the experiment with the largest abs_logfc"),
+    "max_logfc": Column(pa.float64(), "logfc in that experiment", "log2"),
+    "max_jsd": Column(pa.float64(), "jsd in that experiment", "0 to 1"),
+    "max_pval": Column(
+        pa.float64(), "abs_logfc.pval in that experiment; missing without nulls", "0 to 1"
+    ),
+    "n_experiments": Column(pa.int32(), "in which the allele was scored", "experiments"),
+    "n_significant": Column(
+        pa.int32(),
+        f"in which it is significant_in_run, or, without fdr, has abs_logfc.pval < {ALPHA}; "
+        "missing without nulls",
+        "experiments",
+    ),
+    "direction_consistency": Column(
+        pa.float64(), "share of the experiments whose logfc has the sign of max_logfc", "0 to 1"
+    ),
+}
+SCHEMA = columns.schema(COLUMNS)
+KEYS = SCHEMA.names[: SCHEMA.get_field_index("max_experiment")]
 INFO = {
     "CHERI_STATUS": ("String", "Whether the allele was scored (ok, duplicate), or why not"),
     "CHERI_MAX_LOGFC": ("Float", "log2 fold change of counts, largest over the experiments"),
     "CHERI_MAX_JSD": ("Float", "Jensen-Shannon distance (base 2) in that experiment"),
+    "CHERI_PVAL": ("Float", "Empirical p-value of the absolute fold change in that experiment"),
     "CHERI_MAX_EXP": ("String", "The experiment with the largest absolute log2 fold change"),
 }
 HEADER = [
@@ -25,40 +54,63 @@ UNSAFE = str.maketrans({c: "_" for c in " ,;=\t"})
 
 
 class Summary:
-    """Keeps, for each allele, the experiment with the largest absolute log fold change."""
+    """Keeps, for each allele, the experiment with the largest absolute log fold change.
+
+    Of several signal groups, that of the largest effect speaks for its experiment.
+    """
 
     def __init__(self, alleles: pa.Table):
         self._alleles = alleles.select(KEYS)
         n = len(alleles)
-        self._logfc = np.full(n, np.nan)
-        self._jsd = np.full(n, np.nan)
+        self._logfc, self._jsd, self._pval = np.full((3, n), np.nan)
         self._experiment = np.full(n, -1, np.int32)
+        self._significant, self._up, self._down = np.zeros((3, n), np.int32)
         self._names: list[str] = []
+        self._judged = False
 
     def add(self, rows: pa.Table) -> None:
-        """Take in the rows of one experiment; of equal effects the first one stays."""
+        """Take in the rows of one experiment, by allele; of equal effects the first one stays."""
         if not len(rows):
             return
         self._names.append(rows["experiment"][0].as_py())
-        for group in pc.unique(rows["group"]).to_pylist():
-            here = rows.filter(pc.equal(rows["group"], group))
-            allele = here["allele_id"].to_numpy()
-            logfc, jsd = here["logfc"].to_numpy(), here["jsd"].to_numpy()
-            larger = ~(np.abs(logfc) <= np.abs(self._logfc[allele]))
-            chosen = allele[larger]
-            self._logfc[chosen], self._jsd[chosen] = logfc[larger], jsd[larger]
-            self._experiment[chosen] = len(self._names) - 1
+        n_groups = len(pc.unique(rows["group"]))
+        sizes = np.abs(rows["logfc"].to_numpy()).reshape(-1, n_groups)
+        rows = rows.take(np.arange(len(sizes)) * n_groups + sizes.argmax(1))
+        allele, logfc, jsd = (rows[c].to_numpy() for c in ("allele_id", "logfc", "jsd"))
+        self._up[allele] += logfc > 0
+        self._down[allele] += logfc < 0
+        larger = ~(np.abs(logfc) <= np.abs(self._logfc[allele]))
+        chosen = allele[larger]
+        self._logfc[chosen], self._jsd[chosen] = logfc[larger], jsd[larger]
+        self._experiment[chosen] = len(self._names) - 1
+        if "abs_logfc.pval" not in rows.column_names:
+            return
+        self._judged = True
+        pval = rows["abs_logfc.pval"].to_numpy()
+        self._pval[chosen] = pval[larger]
+        with_fdr = "significant_in_run" in rows.column_names
+        self._significant[allele] += rows["significant_in_run"] if with_fdr else pval < ALPHA
 
     def table(self) -> pa.Table:
         """One row an allele, in input order; no values where it was not scored."""
         unscored = self._experiment < 0
-        names = pa.array(self._names, pa.string())
-        experiment = pa.array(self._experiment, mask=unscored)
-        return (
-            self._alleles.append_column("max_experiment", names.take(experiment))
-            .append_column("max_logfc", pa.array(self._logfc, mask=unscored))
-            .append_column("max_jsd", pa.array(self._jsd, mask=unscored))
+        unjudged = unscored | (not self._judged)
+        n = len(self._names)
+        alike = np.select(
+            [self._logfc > 0, self._logfc < 0], [self._up, self._down], n - self._up - self._down
         )
+        values = {
+            "max_experiment": pa.array(self._names, pa.string()).take(
+                pa.array(self._experiment, mask=unscored)
+            ),
+            "max_logfc": pa.array(self._logfc, mask=unscored),
+            "max_jsd": pa.array(self._jsd, mask=unscored),
+            "max_pval": pa.array(self._pval, mask=unjudged),
+            "n_experiments": pa.array(np.full(len(unscored), n, np.int32), mask=unscored),
+            "n_significant": pa.array(self._significant, mask=unjudged),
+            "direction_consistency": pa.array(alike / max(n, 1), mask=unscored),
+        }
+        return pa.table({name: self._alleles[name] for name in KEYS} | values, schema=SCHEMA)
 
 
 def info(summary: Path) -> Iterator[str]:
@@ -66,8 +118,8 @@ def info(summary: Path) -> Iterator[str]:
 
     Every field has one value an ALT; a record without ALT gets none.
     """
-    columns = ["record", "alt", "status", "max_logfc", "max_jsd", "max_experiment"]
-    for _, alleles in groupby(_rows(summary, columns), lambda row: row[0]):
+    names = ["record", "alt", "status", "max_logfc", "max_jsd", "max_pval", "max_experiment"]
+    for _, alleles in groupby(_rows(summary, names), lambda row: row[0]):
         _, alts, *values = zip(*alleles, strict=True)
         if alts == (".",):
             yield ""
@@ -84,26 +136,30 @@ def closing(outdir: str | Path, n: int = 10) -> str:
     order = np.argsort(-np.abs(scored["max_logfc"].to_numpy()), kind="stable")[:n]
     lines = [f"{len(scored)} of {len(table)} alleles have scores; the largest effects:"]
     lines.append(
-        f"  {'chrom':<10}{'pos':>11}  {'ref>alt':<20}{'log2 FC':>8}{'JSD':>7}  experiment"
+        f"  {'chrom':<10}{'pos':>11}  {'ref>alt':<20}{'log2 FC':>8}{'JSD':>7}{'p':>9}  experiment"
     )
     for row in scored.take(order).to_pylist():
         change = f"{row['ref']}>{row['alt']}"
         change = change if len(change) <= 18 else f"{change[:17]}…"
         lines.append(
             f"  {row['chrom']:<10}{row['pos']:>11}  {change:<20}{row['max_logfc']:>8.3f}"
-            f"{row['max_jsd']:>7.3f}  {row['max_experiment']}"
+            f"{row['max_jsd']:>7.3f}{_p(row['max_pval']):>9}  {row['max_experiment']}"
         )
     unscored = table.filter(pc.is_null(table["max_logfc"]))
     if len(unscored):
         counts = unscored["status"].value_counts().to_pylist()
         reasons = ", ".join(f"{count['counts']} {count['values']}" for count in counts)
         lines.append(f"Not scored: {reasons} (alleles.parquet says why, allele by allele)")
-    lines.append(f"Results are in {outdir}: scores.tsv.gz, scores.parquet, annotated.vcf.gz")
+    lines.append(f"Results are in {outdir}: summary.tsv.gz, scores.tsv.gz, annotated.vcf.gz")
     return "\n".join(lines)
 
 
-def _rows(path: Path, columns: list[str]) -> Iterator[tuple]:
-    for batch in pq.ParquetFile(path).iter_batches(columns=columns):
+def _p(value: float | None) -> str:
+    return "" if value is None else f"{value:.2g}"
+
+
+def _rows(path: Path, names: list[str]) -> Iterator[tuple]:
+    for batch in pq.ParquetFile(path).iter_batches(columns=names):
         yield from zip(*(column.to_pylist() for column in batch.columns), strict=True)
 
 

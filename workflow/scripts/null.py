@@ -1,0 +1,45 @@
+"""Score random SNVs with one batch of experiments, or find that it was done before."""
+
+import time
+from pathlib import Path
+
+from veff import autotune, job, provenance, tables
+
+with job.logged(snakemake.log[0]):
+    began = time.monotonic()
+    params, files, output = snakemake.params, snakemake.input, snakemake.output
+    setup = tables.read_json(files.setup)
+    autotune.enable(params.autotune, setup["work"], [Path(files.setup).parent])
+    from veff import null, predict, score
+    from veff.reference import Reference
+
+    reference = Reference.open(Path(files.bases).parent)
+    descriptions = [
+        one for one in tables.read_json(files.models) if one["experiment"] in params.experiments
+    ]
+    wanted = null.identities(
+        descriptions, reference.sha256, params.nulls, {**params.how, "version": params.version}
+    )
+    how = score.How(
+        device=predict.device(params.autotune["device"]),
+        batch_size=setup["batch_size"],
+        threads=snakemake.threads,
+        engine=params.engine,
+        **params.how,
+    )
+    nulls = null.make(
+        descriptions,
+        reference,
+        params.nulls,
+        wanted,
+        Path(params.folder),
+        lambda alleles, genome, models: score.score(alleles, genome, models, how)[0],
+    )
+    null.write(Path(output.nulls), nulls, list(wanted.values()))
+    record = provenance.job(
+        time.monotonic() - began,
+        n_alleles=params.nulls["n"],
+        n_models=len(descriptions),
+        tuned=autotune.report(),
+    )
+    tables.write_json(output.job, record)
