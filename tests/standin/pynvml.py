@@ -22,10 +22,6 @@ def nvmlShutdown():
     pass
 
 
-def nvmlSystemGetDriverVersion():
-    return "580.0"
-
-
 def nvmlDeviceGetCount():
     return len(_names())
 

@@ -20,7 +20,7 @@ from veff.errors import InputError
 
 STANDIN = Path(__file__).parents[1] / "standin"
 WORKFLOW = Path(__file__).parents[2] / "workflow"
-H200 = Gpu("GPU-1", "NVIDIA H200", (9, 0), 16896, "580")
+H200 = Gpu("GPU-1", "NVIDIA H200", (9, 0), 16896)
 MARK = {"GPU": "NVIDIA H200", "triton": "3.7.1"}
 WORK = [{"batch_size": 4}, {"batch_size": 8}]
 
@@ -56,12 +56,13 @@ def test_without_triton_nothing_is_switched_on(monkeypatch):
 
 @pytest.mark.parametrize("first", ["", "import triton; triton.knobs.autotuning.cache = False; "])
 def test_the_kernels_have_the_cache_on(first):
-    code = f"{first}from veff import autotune; autotune.enable(); import cherimoya; "
-    assert python(code + "print(autotune.report()['knob'])") == "True\n"
+    code = f"{first}from veff import autotune; autotune.enable(); import standin; "
+    assert python(code + "standin.kernels(); print(autotune.report()['knob'])") == "True\n"
 
 
 def test_a_kernel_without_the_cache_is_reported():
-    code = "import cherimoya; from veff import autotune; print(autotune.report()['knob'])"
+    code = "import standin; standin.kernels(); from veff import autotune; "
+    code += "print(autotune.report()['knob'])"
     assert python(code, TRITON_CACHE_AUTOTUNING="0") == "False\n"
 
 
@@ -278,37 +279,40 @@ def test_a_lock_of_a_killed_process_blocks_nobody(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "other",
+    ("other", "part"),
     [
-        H200._replace(name="NVIDIA H100"),
-        H200._replace(cores=1),
-        H200._replace(capability=(10, 0)),
-        H200._replace(driver="590"),
+        (H200._replace(name="NVIDIA H100"), "GPU NVIDIA H200, here NVIDIA H100"),
+        (H200._replace(cores=1), "GPU cores 16896, here 1"),
+        (H200._replace(capability=(10, 0)), "capability 9.0, here 10.0"),
     ],
 )
-def test_facts_change_with_the_gpu_and_the_driver(other):
-    assert fingerprint.facts(H200) != fingerprint.facts(other)
+def test_another_kind_of_gpu_has_another_fingerprint(other, part):
+    assert fingerprint.differences(fingerprint.here(H200), fingerprint.here(other)) == part
 
 
-def test_facts_are_of_the_kind_of_gpu_not_of_the_one(monkeypatch):
-    assert fingerprint.facts(H200) == fingerprint.facts(H200._replace(uuid="GPU-2"))
+def test_two_gpus_of_a_kind_have_one_fingerprint():
+    assert fingerprint.here(H200) == fingerprint.here(H200._replace(uuid="GPU-2"))
 
 
-def test_facts_change_with_variables_of_the_compiler_but_not_with_places(monkeypatch):
-    before = fingerprint.facts(H200)
+def test_the_fingerprint_has_the_compiler_s_variables_but_no_places(monkeypatch):
+    before = fingerprint.here(H200)
     monkeypatch.setenv("TRITON_CACHE_DIR", "/elsewhere")
-    assert fingerprint.facts(H200) == before
+    assert fingerprint.here(H200) == before
     monkeypatch.setenv("TRITON_F32_DEFAULT", "ieee")
-    assert fingerprint.facts(H200) != before
+    assert "TRITON_F32_DEFAULT" in fingerprint.differences(before, fingerprint.here(H200))
 
 
-def test_a_damaged_fingerprint_file_is_computed_again(tmp_path, monkeypatch):
-    monkeypatch.setattr(fingerprint, "_compute_apart", lambda gpu: MARK)
-    assert fingerprint.of(H200, tmp_path) == MARK
-    (kept,) = tmp_path.iterdir()
-    kept.write_text("{")
-    assert fingerprint.of(H200, tmp_path) == MARK
-    assert json.loads(kept.read_text()) == MARK
+def test_another_triton_or_other_kernels_have_another_fingerprint(tmp_path, monkeypatch):
+    before = fingerprint.here(H200)
+    for package, file in [("cherimoya", "cheri.py"), ("triton", "_C/libtriton.so")]:
+        (tmp_path / package / file).parent.mkdir(parents=True)
+        (tmp_path / package / file).write_text("another")
+    monkeypatch.setattr(fingerprint, "_package", lambda name: tmp_path / name)
+    fingerprint._triton.cache_clear()
+    differences = fingerprint.differences(before, fingerprint.here(H200))
+    fingerprint._triton.cache_clear()
+    assert "Cherimoya's kernels" in differences
+    assert "triton's files" in differences
 
 
 # seeds
@@ -325,7 +329,8 @@ def make(folder, text="choice", mark=MARK, work=WORK):
     ]:
         (cache / entry).mkdir(parents=True, exist_ok=True)
         (cache / entry / file).write_text(data)
-    return seeds.pack(cache, ["AAA", "BBB"], mark, work, folder / "seed.tar")
+    parts = {"fingerprint": mark, "work": work, "triton": {}}
+    return seeds.pack(cache, ["AAA", "BBB"], folder / "seed.tar", **parts)
 
 
 def test_the_same_choices_make_the_same_archive_wherever_they_were_made(tmp_path):
@@ -388,7 +393,7 @@ def test_a_damaged_file_in_a_seed_is_found_when_it_is_unpacked(tmp_path):
 
 def test_a_seed_cannot_write_outside_its_folder(tmp_path):
     evil = {"../evil": seeds.sha256(b"x")}
-    manifest = {"format": 1, "fingerprint": MARK, "work": WORK, "files": evil}
+    manifest = {"format": 1, "fingerprint": MARK, "work": WORK, "triton": {}, "files": evil}
     with tarfile.open(tmp_path / "seed.tar", "w") as tar:
         for name, data in [("seed.json", json.dumps(manifest).encode()), ("../evil", b"x")]:
             (tmp_path / "member").write_bytes(data)

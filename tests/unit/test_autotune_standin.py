@@ -16,8 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from veff.autotune import fingerprint, node, seeds
-from veff.autotune.gpus import Gpu
+from veff.autotune import seeds
 
 pytestmark = pytest.mark.slow
 
@@ -35,7 +34,7 @@ def start(cache, seeds=(), gpu="NVIDIA H200", wrapper=(), **asked):
     asked = {"settings": settings, "work": [SHAPE], "seeds": [str(s) for s in seeds], **asked}
     path = os.pathsep.join([str(STANDIN), str(WORKFLOW), os.environ.get("PYTHONPATH", "")])
     return subprocess.Popen(
-        [*wrapper, sys.executable, STANDIN / "job.py", json.dumps(asked)],
+        [*wrapper, sys.executable, STANDIN.parent / "gpu_job.py", json.dumps(asked)],
         env={**os.environ, "PYTHONPATH": path, "STANDIN_GPUS": gpu},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -61,11 +60,16 @@ def part(report, of):
     return {key: report[key] for key in of}
 
 
-def knowing(disk, gpu, mark):
-    """`disk`, on which the fingerprint is computed already: half of what a new node costs."""
-    facts = fingerprint.facts(Gpu("", gpu, (9, 0), 16896, "580.0"))
-    (node.root(str(disk)) / f"facts-{fingerprint.digest(facts)}.json").write_text(json.dumps(mark))
-    return disk
+def repack(seed, cache, path, **fingerprint):
+    """A seed like `seed`, of the entries in `cache`."""
+    return seeds.pack(
+        cache,
+        [entry.name for entry in cache.iterdir()],
+        path,
+        fingerprint={**seed.fingerprint, **fingerprint},
+        work=seed.work,
+        triton=seed.triton,
+    )
 
 
 def the_cache(disk):
@@ -109,7 +113,7 @@ def test_standin_no_job_benchmarks_or_compiles_not_even_the_one_that_warmed(warm
 
 def test_standin_all_jobs_of_a_node_choose_alike(warmed):
     _, _, reports = warmed
-    assert len({tuple(report["choices"]) for report in reports[:3]}) == 1
+    assert len({tuple(report["outputs"]) for report in reports[:3]}) == 1
 
 
 def test_standin_the_winners_file_has_every_configuration(warmed):
@@ -120,15 +124,15 @@ def test_standin_the_winners_file_has_every_configuration(warmed):
 
 def test_standin_the_fingerprint_has_each_part_that_decides(warmed):
     (path,) = warmed[1].iterdir()
-    parts = seeds.Seed(path).fingerprint
-    assert parts["GPU"] == "NVIDIA H200"
-    assert parts["GPU cores"] == "16896"
-    assert parts["backend"].endswith("-90")
-    for name in ("triton", "triton key", "environment", "python"):
-        assert parts[name]
+    seed = seeds.Seed(path)
+    assert (seed.fingerprint["GPU"], seed.fingerprint["GPU cores"]) == ("NVIDIA H200", "16896")
+    assert seed.work == [SHAPE]
+    assert seed.triton["backend"].endswith("-90")
+    for part in ("Triton's key", "Triton's variables"):
+        assert seed.triton[part]
     for kernel in ("_fwd_inf_stats_kernel", "_fwd_inf_norm_mlp_kernel"):
-        assert parts[f"kernel {kernel}"]
-        assert parts[f"configurations of {kernel}"]
+        assert seed.triton[f"cache_key of {kernel}"]
+        assert seed.triton[f"configurations of {kernel}"]
 
 
 def test_standin_a_warm_node_costs_milliseconds_and_no_import(warmed):
@@ -144,7 +148,7 @@ def test_standin_another_node_is_restored_from_the_seed_with_the_first_gone(warm
     report = finish(start(tmp_path / "new", [tmp_path / "run"]))
     assert report["node"] == "restored"
     assert part(report, NOTHING) == NOTHING
-    assert report["choices"] == reports[0]["choices"]
+    assert report["outputs"] == reports[0]["outputs"]
 
 
 def test_standin_a_node_without_the_run_s_seed_publishes_what_it_holds(warmed, tmp_path):
@@ -168,13 +172,7 @@ def test_standin_a_node_that_holds_another_choice_uses_the_run_s(warmed, tmp_pat
         entry["configs_timings"].sort(key=lambda pair: pair[1])  # the same winner, another file
         file.write_text(json.dumps(entry))
     (tmp_path / "run").mkdir()
-    other = seeds.pack(
-        tmp_path / "other",
-        [p.name for p in (tmp_path / "other").iterdir()],
-        seed.fingerprint,
-        seed.work,
-        tmp_path / "run" / path.name,
-    )
+    other = repack(seed, tmp_path / "other", tmp_path / "run" / path.name)
     assert other.id != seed.id
     report = finish(start(tmp_path / "disk", [tmp_path / "run"]))
     assert (report["node"], report["seed"]) == ("restored", other.id)
@@ -190,7 +188,7 @@ def test_standin_every_file_damaged_is_healed_from_the_seed(warmed, tmp_path):
     report = finish(start(tmp_path / "disk", [run]))
     assert part(report, NOTHING) == NOTHING
     assert report["repaired"] == len(files)
-    assert report["choices"] == reports[0]["choices"]
+    assert report["outputs"] == reports[0]["outputs"]
     whole = [f.read_bytes() for f in the_cache(disk).glob("*/*")]
     assert [f.read_bytes() for f in the_cache(tmp_path / "disk").glob("*/*")] == whole
 
@@ -206,9 +204,7 @@ def test_standin_a_node_swept_by_its_clean_up_is_restored(warmed, tmp_path):
 
 def test_standin_strict_fails_before_a_benchmark_where_no_seed_fits(warmed, tmp_path):
     _, run, _ = warmed
-    (path,) = run.iterdir()
-    disk = knowing(tmp_path, "NVIDIA H100", {**seeds.Seed(path).fingerprint, "GPU": "NVIDIA H100"})
-    log = fail(start(disk, [run], gpu="NVIDIA H100", settings={"strict": True}))
+    log = fail(start(tmp_path, [run], gpu="NVIDIA H100", settings={"strict": True}))
     assert "GPU NVIDIA H200, here NVIDIA H100" in log
     assert "strict forbids a benchmark" in log
     assert "benchmark\n" not in log.splitlines(keepends=True)  # what the stand-in says of each
@@ -227,13 +223,10 @@ def test_standin_each_gpu_kind_has_its_own_seed(warmed, tmp_path):
     (path,) = run.iterdir()
     seed = seeds.Seed(path)
     seed.unpack(tmp_path / "cache")
-    mark = {**seed.fingerprint, "GPU": "NVIDIA H100"}
-    entries = [p.name for p in (tmp_path / "cache").iterdir()]
     shutil.copytree(run, tmp_path / "run")
-    h100 = seeds.pack(tmp_path / "cache", entries, mark, seed.work, tmp_path / "run" / "h100.tar")
+    h100 = repack(seed, tmp_path / "cache", tmp_path / "run" / "h100.tar", GPU="NVIDIA H100")
     disk = tmp_path / "disk"
     for gpu, fits in [("NVIDIA H100", h100), ("NVIDIA H200", seed)]:
-        knowing(disk, gpu, fits.fingerprint)
         report = finish(start(disk, [tmp_path / "run"], gpu=gpu, runs=[]))
         assert (report["gpu"], report["seed"], report["node"]) == (gpu, fits.id, "restored")
 
@@ -255,7 +248,7 @@ def test_standin_a_full_disk_costs_the_cache_but_neither_the_job_nor_its_choices
     assert "the job goes on without the node's cache" in report["log"]
     assert "No space left" in report["log"]
     assert part(report, NOTHING) == NOTHING
-    assert report["choices"] == reports[0]["choices"]
+    assert report["outputs"] == reports[0]["outputs"]
 
 
 def test_standin_a_read_only_warm_cache_is_used_as_it_is(warmed, tmp_path):
@@ -265,7 +258,7 @@ def test_standin_a_read_only_warm_cache_is_used_as_it_is(warmed, tmp_path):
     report = finish(start(tmp_path, [run], wrapper=wrapper))
     assert report["node"] == "warm"
     assert part(report, NOTHING) == NOTHING
-    assert report["choices"] == reports[0]["choices"]
+    assert report["outputs"] == reports[0]["outputs"]
 
 
 def test_standin_a_read_only_damaged_cache_does_not_stop_a_job(warmed, tmp_path):
@@ -277,3 +270,16 @@ def test_standin_a_read_only_damaged_cache_does_not_stop_a_job(warmed, tmp_path)
     assert report["benchmarks"] == 0
     assert report["compile_misses"] == BINARIES
     assert "this job's cache is not kept" in report["log"]
+
+
+def test_standin_a_miss_says_which_part_of_triton_s_key_differs(warmed, tmp_path):
+    _, run, _ = warmed
+    (path,) = run.iterdir()
+    seed = seeds.Seed(path)
+    seed.unpack(tmp_path / "cache")
+    seed.triton["Triton's key"] = "another"
+    (tmp_path / "run").mkdir()
+    repack(seed, tmp_path / "cache", tmp_path / "run" / "seed.tar")
+    strict = {"settings": {"strict": True}, "runs": [{**SHAPE, "batch_size": 5}]}
+    log = fail(start(tmp_path / "disk", [tmp_path / "run"], **strict))
+    assert "(Triton's key another, here " in log

@@ -15,7 +15,7 @@ import time
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from veff.autotune import cache, fingerprint, gpus, ledger, seeds
+from veff.autotune import cache, gpus, ledger, seeds, warm
 from veff.errors import InputError
 
 __all__ = ["claim", "enable", "keep", "last_line", "report", "setup", "total", "work"]
@@ -172,6 +172,6 @@ def _fill(gpu: gpus.Gpu, settings: dict, work: Sequence[dict], seeds: Iterable) 
 
 def _point_triton_at(folder: Path) -> None:
     # Children import the manager too, from wherever they are started.
-    os.environ["PYTHONPATH"] = fingerprint.environment()["PYTHONPATH"]
+    os.environ["PYTHONPATH"] = warm.python_path()
     os.environ["TRITON_CACHE_DIR"] = str(folder / "triton")
     os.environ["TRITON_CACHE_MANAGER"] = "veff.autotune.manager:Manager"

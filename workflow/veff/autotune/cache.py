@@ -39,7 +39,7 @@ def find_or_fill(gpu: Gpu, settings: dict, work: list[dict], places: list[Path])
 
 
 def _in(root: Path, gpu: Gpu, settings: dict, work: list[dict], places: list[Path]) -> dict:
-    mark = fingerprint.of(gpu, root)
+    mark = fingerprint.here(gpu)
     wanted = [settings["seed"], *places] if settings["seed"] else places
     seed = seeds.find(wanted, mark, work, logging.DEBUG)
     if seed and _holds(root, seed):
@@ -98,7 +98,14 @@ def _benchmark(scratch: Path, mark: dict, work: list[dict]) -> Seed:
     cache = scratch / "triton"
     cache.mkdir(parents=True)
     done = warm.warm(cache, work)
-    return seeds.pack(cache, done["entries"], mark, work, scratch / "seed.tar")
+    return seeds.pack(
+        cache,
+        done["entries"],
+        scratch / "seed.tar",
+        fingerprint=mark,
+        work=work,
+        triton=done["triton"],
+    )
 
 
 def _publish(seed: Seed, places: list[Path]) -> Seed:

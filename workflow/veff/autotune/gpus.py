@@ -22,7 +22,6 @@ class Gpu(NamedTuple):
     name: str
     capability: tuple[int, int]
     cores: int  # CUDA cores, 128 a multiprocessor on Hopper; of a MIG slice its multiprocessors
-    driver: str
 
 
 def visible() -> list[Gpu]:
@@ -38,8 +37,7 @@ def visible() -> list[Gpu]:
     except pynvml.NVMLError:
         return []
     try:
-        driver = pynvml.nvmlSystemGetDriverVersion()
-        return [_describe(pynvml, handle, driver) for handle in _handles(pynvml)]
+        return [_describe(pynvml, handle) for handle in _handles(pynvml)]
     finally:
         pynvml.nvmlShutdown()
 
@@ -138,7 +136,7 @@ def _slices(pynvml, handle) -> list:
         return [handle]
 
 
-def _describe(pynvml, handle, driver: str) -> Gpu:
+def _describe(pynvml, handle) -> Gpu:
     try:
         whole = pynvml.nvmlDeviceGetDeviceHandleFromMigDeviceHandle(handle)
         cores = pynvml.nvmlDeviceGetAttributes(handle).multiprocessorCount
@@ -149,5 +147,4 @@ def _describe(pynvml, handle, driver: str) -> Gpu:
         name=pynvml.nvmlDeviceGetName(handle),
         capability=tuple(pynvml.nvmlDeviceGetCudaComputeCapability(whole)),
         cores=cores,
-        driver=driver,
     )

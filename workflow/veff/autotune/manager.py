@@ -22,6 +22,7 @@ from triton.runtime.autotuner import Config
 from triton.runtime.cache import FileCacheManager
 
 from veff.autotune import ledger, node
+from veff.autotune.fingerprint import differences, triton_parts
 from veff.autotune.seeds import BAD, Seed, sha256
 
 log = logging.getLogger(__name__)
@@ -87,13 +88,16 @@ class Manager(FileCacheManager):
             ledger.count("repaired")
         ledger.count("autotune_misses")
         kernel, key = filename.removesuffix(WINNER), caller.get("tuning_key", self.key)
+        missed = f"autotune: no cached choice for kernel {kernel} with key {key}{self._why()}"
         if ledger.strict:
-            raise ledger.Miss(
-                f"autotune: no cached choice for kernel {kernel} with key {key}, and "
-                "autotune: strict forbids a benchmark; warm this shape with the rule setup"
-            )
-        log.warning("autotune: benchmarking kernel %s with key %s", kernel, key)
+            raise ledger.Miss(f"{missed}; strict forbids a benchmark: warm it with rule setup")
+        log.warning("%s: benchmarking", missed)
         return None
+
+    def _why(self) -> str:
+        seed = _seed(Path(self.cache_dir).parents[1])
+        differs = differences(seed.triton, triton_parts()) if seed else ""
+        return f" ({differs})" if differs else ""
 
     def _group(self, filename: str) -> dict[str, str] | None:
         name = f"__grp__{filename}"

@@ -1,9 +1,9 @@
 """Seed archives: one node's choices and binaries, for other nodes with the same fingerprint.
 
-A seed is a tar. Its first member, `seed.json`, says what it is for (`fingerprint`, `work`), and
-lists its files with their sha256; the others are the entries of Triton's cache, `KEY/FILE`. The
-same contents give the same bytes. `id` names the contents: two seeds that chose differently have
-different ids.
+A seed is a tar. Its first member, `seed.json`, says what it is for (`fingerprint`, `work`, and in
+`triton` the parts of Triton's own key), and lists its files with their sha256; the others are the
+entries of Triton's cache, `KEY/FILE`. The same contents give the same bytes. `id` names the
+contents: two seeds that chose differently have different ids.
 """
 
 import contextlib
@@ -44,6 +44,7 @@ class Seed:
             raise ValueError(f"it has format {manifest['format']}, not {FORMAT}")
         self.size = status.st_size
         self.fingerprint: dict[str, str] = manifest["fingerprint"]
+        self.triton: dict[str, str] = manifest["triton"]
         self.work: list[dict] = manifest["work"]
         self.files: dict[str, str] = manifest["files"]
         self.id: str = digest(manifest)
@@ -86,7 +87,9 @@ def name(fingerprint: dict, work: Iterable[dict]) -> str:
     return f"{gpu}.{digest([fingerprint, list(work)])}"
 
 
-def pack(cache: Path, entries: Iterable[str], fingerprint: dict, work: list, path: Path) -> Seed:
+def pack(
+    cache: Path, entries: Iterable[str], path: Path, *, fingerprint: dict, work: list, triton: dict
+) -> Seed:
     """Write the named entries of Triton's cache folder `cache` as the seed `path`."""
     files = {
         str(file.relative_to(cache)): _portable(file)
@@ -98,6 +101,7 @@ def pack(cache: Path, entries: Iterable[str], fingerprint: dict, work: list, pat
         "format": FORMAT,
         "fingerprint": fingerprint,
         "work": work,
+        "triton": triton,
         "files": {file: sha256(data) for file, data in files.items()},
     }
     head = json.dumps(manifest, indent=1, sort_keys=True).encode()

@@ -18,7 +18,7 @@ from errno import ENOSPC
 from pathlib import Path
 
 from veff.autotune import ledger
-from veff.autotune.fingerprint import environment
+from veff.autotune.fingerprint import triton_parts
 
 log = logging.getLogger(__name__)
 
@@ -34,7 +34,8 @@ class Incomplete(RuntimeError):
 def warm(cache: Path, work: list[dict]) -> dict:
     """Fill the empty folder `cache` and check it.
 
-    Returns {entries, benchmarks, compiles}: the names of the cache's folders that a job reads.
+    Returns {entries, triton}: the names of the cache's folders that a job reads, and the parts of
+    Triton's key.
     Raises OSError where the disk is full, Incomplete where the check failed, RuntimeError with
     its last words where a process failed.
     """
@@ -47,17 +48,20 @@ def warm(cache: Path, work: list[dict]) -> dict:
         raise Incomplete(f"autotune: a second process on the warmed cache still had {needed}")
     if first["outputs"] != second["outputs"]:
         log.warning("autotune: the same choices gave two outputs: this model is not deterministic")
-    return {
-        "entries": second["entries"],
-        "benchmarks": first["benchmarks"],
-        "compiles": first["compile_misses"],
-    }
+    return {"entries": second["entries"], "triton": second["triton"]}
+
+
+def python_path() -> str:
+    """PYTHONPATH of a child that imports veff."""
+    ours = str(Path(__file__).parents[2])
+    return os.pathsep.join(filter(None, [ours, os.environ.get("PYTHONPATH")]))
 
 
 def _run(cache: Path, work: list[dict]) -> dict:
     command = [sys.executable, "-m", "veff.autotune.warm", EXERCISE]
     variables = {
-        **environment(),
+        **os.environ,
+        "PYTHONPATH": python_path(),
         "TRITON_CACHE_AUTOTUNING": "1",
         "TRITON_CACHE_DIR": str(cache),
         "TRITON_CACHE_MANAGER": "veff.autotune.manager:Manager",
@@ -79,7 +83,8 @@ def _main(exercise: str) -> None:
         _compile_ahead()
     run = getattr(importlib.import_module(module), function)
     outputs = [run(item, "cuda") for item in json.load(sys.stdin)]
-    print(json.dumps({**ledger.counts(), "outputs": outputs, "entries": sorted(ledger.entries)}))
+    said = {"outputs": outputs, "entries": sorted(ledger.entries), "triton": triton_parts()}
+    print(json.dumps({**ledger.counts(), **said}))
 
 
 def _compile_ahead() -> None:

@@ -1,0 +1,156 @@
+"""What the autotune cache does on a GPU; `tests/unit/test_autotune_standin.py` has the rest.
+
+Two nodes (folders) are benchmarked, each by its own process as on a cold start; about two minutes.
+"""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from veff.autotune import seeds
+
+TESTS = Path(__file__).parents[1]
+WORKFLOW = TESTS.parent / "workflow"
+WORK = {
+    "task": "score",
+    "n_filters": 128,
+    "n_layers": 9,
+    "expansion": 2,
+    "signal_groups": [1],
+    "n_control_tracks": 0,
+    "input_length": 2114,
+    "output_length": 1000,
+    "batch_size": 32,
+    "precision": "fp32",
+    "engine": "fast",
+}
+NOTHING = {"benchmarks": 0, "autotune_misses": 0, "compile_misses": 0, "build_misses": 0}
+
+# Scores random SNVs in chunks of many sizes, as the rule `score` does.
+CHUNKS = """
+import json, sys
+from pathlib import Path
+folder, work, settings = Path(sys.argv[1]), *map(json.loads, sys.argv[2:4])
+from veff import autotune
+autotune.enable(settings, [work], [])
+import numpy as np, pyarrow as pa, torch
+from cherimoya import Cherimoya
+from veff import models, score
+from veff.reference import Reference, build
+from veff.sheet import Experiment
+rng = np.random.default_rng(0)
+bases = "".join(rng.choice(list("ACGT"), 20_000))
+(folder / "genome.fa").write_text(f">one\\n{bases}\\n")
+build(folder / "genome.fa", folder / "reference")
+Cherimoya(compile=False, random_state=1).save(folder / "model.torch")
+descriptions = models.resolve([Experiment("e", (str(folder / "model.torch"),))], 500)
+start = np.sort(rng.choice(np.arange(2_000, 18_000), 200, replace=False))
+alleles = pa.table({
+    "allele_id": pa.array(range(200), pa.int64()),
+    "contig": pa.array([0] * 200, pa.int32()),
+    "start": pa.array(start, pa.int64()),
+    "ref_len": pa.array([1] * 200, pa.int32()),
+    "alt": ["CGTA"["ACGT".index(bases[s])] for s in start],
+})
+how = score.How(device=torch.device("cuda"), batch_size=work["batch_size"])
+reference = Reference.open(folder / "reference")
+whole = score.score(alleles, reference, descriptions, how)[0][0]
+for size in (1, 7, 15, 16, 17, 100):
+    parts = [
+        score.score(alleles.slice(at, size), reference, descriptions, how)[0][0]
+        for at in range(0, 200 if size > 50 else 3 * size, size)
+    ]
+    joined = pa.concat_tables(parts)
+    assert joined.equals(whole.slice(0, len(joined))), f"chunks of {size} differ"
+print(json.dumps(autotune.report()))
+"""
+
+
+def python(*arguments):
+    environment = {**os.environ, "PYTHONPATH": str(WORKFLOW)}
+    done = subprocess.run(
+        [sys.executable, *map(str, arguments)], env=environment, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def job(disk, *places, work=WORK, **settings):
+    asked = {
+        "settings": {"device": "cuda", "cache_dir": str(disk), **settings},
+        "work": [work],
+        "seeds": [str(place) for place in places],
+    }
+    return python(TESTS / "gpu_job.py", json.dumps(asked))
+
+
+def part(report):
+    return {key: report[key] for key in NOTHING}
+
+
+def choices(run):
+    """The options that the seed in a run's folder holds for each kernel."""
+    (path,) = run.iterdir()
+    seed = seeds.Seed(path)
+    winners = [json.loads(seed.read(file)) for file in seed.files if "autotune" in file]
+    return sorted(
+        str(min(winner["configs_timings"], key=lambda pair: pair[1])[0]) for winner in winners
+    )
+
+
+@pytest.fixture(scope="module")
+def nodes(tmp_path_factory):
+    """Two nodes that benchmarked for themselves: [(disk, folder of seeds, the job's report)]."""
+    made = []
+    for name in ("a", "b"):
+        disk, run = tmp_path_factory.mktemp(f"disk-{name}"), tmp_path_factory.mktemp(f"run-{name}")
+        made.append((disk, run, job(disk, run)))
+    return made
+
+
+def test_the_job_that_warmed_its_node_neither_benchmarks_nor_compiles(nodes):
+    for _, _, report in nodes:
+        assert report["node"] == "benchmarked"
+        assert part(report) == NOTHING
+        assert report["autotune_hits"] == 2
+        assert report["knob"] is True
+
+
+def test_a_warm_job_neither_benchmarks_nor_compiles_and_has_the_same_bits(nodes):
+    disk, run, first = nodes[0]
+    report = job(disk, run)
+    print(f"warm in {report['warm_seconds']} s")
+    assert report["node"] == "warm"
+    assert part(report) == NOTHING
+    assert report["outputs"] == first["outputs"]
+
+
+def test_a_seed_in_another_folder_with_the_original_gone_gives_the_same_bits(nodes, tmp_path):
+    _, run, first = nodes[0]
+    shutil.copytree(run, tmp_path / "run")
+    report = job(tmp_path / "disk", tmp_path / "run")
+    print(f"restored in {report['warm_seconds']} s")
+    assert report["node"] == "restored"
+    assert part(report) == NOTHING
+    assert report["outputs"] == first["outputs"]
+
+
+def test_nodes_that_chose_differently_agree_once_seeded(nodes):
+    (disk_a, run_a, a), (disk_b, run_b, b) = nodes
+    print(f"two cold starts: the same choices: {choices(run_a) == choices(run_b)}; ", end="")
+    print(f"the same bits: {a['outputs'] == b['outputs']}")
+    assert job(disk_b, run_a)["outputs"] == a["outputs"]
+    assert job(disk_a, run_b)["outputs"] == b["outputs"]
+
+
+def test_no_chunk_size_and_no_partial_batch_benchmarks_and_rows_keep_their_bits(nodes, tmp_path):
+    disk, _, _ = nodes[0]
+    settings = {"device": "cuda", "cache_dir": str(disk), "strict": True}
+    report = python("-c", CHUNKS, tmp_path, json.dumps(WORK), json.dumps(settings))
+    assert report["node"] == "warm"
+    assert part(report) == NOTHING
