@@ -112,11 +112,17 @@ def test_fetch_is_clipped_to_the_contig_not_to_its_neighbours(tmp_path):
         assert genome.fetch(1, start, end) == b""
 
 
-def test_released_pages_read_the_same_again(tmp_path):
-    genome = opened(tmp_path, ">a\n" + "ACGT" * 5000)
-    before = genome.bases.copy()
-    genome.release()
-    assert np.array_equal(genome.bases, before)
+def test_many_reads_all_over_the_genome_stay_right(tmp_path, monkeypatch):
+    monkeypatch.setattr(reference, "READS", 3)
+    rng = random.Random(2)
+    contigs = {f"c{i}": "".join(rng.choices("ACGT", k=9000)) for i in range(3)}
+    genome = opened(tmp_path, wrapped(contigs))
+    contig, start = np.array([(rng.randrange(3), rng.randrange(9000)) for _ in range(100)]).T
+    expected = [contigs[f"c{i}"][j] for i, j in zip(contig, start, strict=True)]
+    assert genome.at(contig, start).tobytes().decode() == "".join(expected)
+    for i, j, base in zip(contig.tolist(), start.tolist(), expected, strict=True):
+        assert genome.fetch(i, j, j + 1).decode() == base
+    assert genome.at(contig[:0], start[:0]).shape == (0,)
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ from veff.errors import InputError
 
 IUPAC = b"ACGTUNRYSWKMBDHV"
 BLOCK = 1 << 24  # bytes of FASTA that are in memory at once
+READS = 1 << 12  # reads after which mapped pages are released; each may map 64 kB
 
 # Letters to upper case; what no FASTA of nucleotides holds to 0, which is then looked for.
 _UPPER = bytes(i & ~32 if i & ~32 in IUPAC and i >= 64 else 0 for i in range(256))
@@ -191,6 +192,7 @@ class Reference:
         self.sha256 = sha256
         self.assembly = assembly
         self._view = memoryview(self.bases)
+        self._n_read = 0
         self._spans = list(zip(self.offsets.tolist(), self.lengths.tolist(), strict=True))
         self._index = {name: i for i, name in enumerate(self.names)}
         self._aliases: dict[str, int] = {}
@@ -250,11 +252,23 @@ class Reference:
 
     def fetch(self, contig: int, start: int, end: int) -> bytes:
         """Bases of [start, end), 0-based, clipped to the contig; upper-case ASCII."""
+        self._n_read += 1
+        if self._n_read % READS == 0:
+            self._release()
         offset, length = self._spans[contig]
         start = max(start, 0)
         return bytes(self._view[offset + start : offset + max(start, min(end, length))])
 
-    def release(self) -> None:
-        """Give back the memory of the pages read so far; they are mapped again when needed."""
+    def at(self, contig: np.ndarray, start: np.ndarray) -> np.ndarray:
+        """The base at each of n places within their contigs, uint8[n]."""
+        bases = np.empty(len(start), np.uint8)
+        for first in range(0, len(start), READS):
+            here = slice(first, first + READS)
+            bases[here] = self.bases[self.offsets[contig[here]] + start[here]]
+            self._release()
+        return bases
+
+    def _release(self) -> None:
+        """Let go of the pages read so far; else in the end the whole genome is resident."""
         if isinstance(self.bases, np.memmap):
             self.bases.base.madvise(mmap.MADV_DONTNEED)

@@ -280,8 +280,7 @@ class _Judge:
         ref, alt = _only_letter(ref), _only_letter(alt)
         fits = _IS_BASE[ref] & _IS_BASE[alt] & (ref != alt) & (contig >= 0) & (start >= 0)
         fits[fits] = start[fits] < genome.lengths[contig[fits]]
-        there = genome.offsets[contig[fits]] + start[fits]
-        fits[fits] = genome.bases[there] == ref[fits]
+        fits[fits] = genome.at(contig[fits], start[fits]) == ref[fits]
         return fits
 
     def complete(
@@ -426,7 +425,6 @@ def _judge_all(
                     scoreable.write_table(ok.slice(start, end - start).combine_chunks())
                     regions[int(region[start])].append(n_batches)
                     n_batches += 1
-            judge.reference.release()
     return regions
 
 
