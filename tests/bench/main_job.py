@@ -94,7 +94,7 @@ def main():
     sheet.write_text(f"experiment\tcheckpoint\ndefault\t{checkpoint}\n")
     config = [f"variants={variants}", f"reference={options.reference.absolute()}"]
     config += [f"models={sheet}", f"chunk_size={-(-options.snvs // options.jobs)}"]
-    config += ["device=cuda"]
+    config += ["device=cuda", "nulls=none"]
 
     result = {"snvs": options.snvs}
     result["cache on"] = run(ROOT, folder / "on", config)

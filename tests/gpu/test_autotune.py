@@ -72,7 +72,8 @@ print(json.dumps(autotune.report()))
 
 
 def python(*arguments):
-    environment = {**os.environ, "PYTHONPATH": str(WORKFLOW)}
+    path = os.pathsep.join([str(WORKFLOW), os.environ.get("PYTHONPATH", "")]).rstrip(os.pathsep)
+    environment = {**os.environ, "PYTHONPATH": path}
     done = subprocess.run(
         [sys.executable, *map(str, arguments)], env=environment, capture_output=True, text=True
     )

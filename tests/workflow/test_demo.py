@@ -12,6 +12,7 @@ import torch
 from scipy.stats import mannwhitneyu
 
 from project import DEMO, ROOT
+from veff import columns
 
 
 def key(row):
@@ -55,17 +56,75 @@ def test_what_was_planted_as_not_scoreable_has_a_reason_and_no_score(demo, truth
 
 
 @pytest.mark.parametrize("experiment", ["cellA", "cellB"])
-def test_effects_tell_motif_changes_from_the_rest_with_the_right_sign(demo, truth, experiment):
-    logfc = {
-        key(r): r["logfc"] for r in read(demo, "scores.parquet") if r["experiment"] == experiment
-    }
-    signs = {k: int(truth[k][f"sign_{experiment}"]) for k in logfc}
-    changing = np.array([logfc[k] for k, sign in signs.items() if sign])
-    sparing = np.array([logfc[k] for k, sign in signs.items() if not sign])
+@pytest.mark.parametrize("score", [*columns.JUDGED, "effect_percentile"])
+def test_effects_tell_motif_changes_from_the_rest_with_the_right_sign(
+    demo, truth, experiment, score
+):
+    rows = [r for r in read(demo, "scores.parquet") if r["experiment"] == experiment]
+    values = {key(r): r[score] for r in rows}
+    signs = {k: int(truth[k][f"sign_{experiment}"]) for k in values}
+    changing = np.array([values[k] for k, sign in signs.items() if sign])
+    sparing = np.array([values[k] for k, sign in signs.items() if not sign])
     u = mannwhitneyu(np.abs(changing), np.abs(sparing)).statistic
     assert u / len(changing) / len(sparing) >= 0.95
-    expected = np.array([sign for sign in signs.values() if sign])
-    assert np.mean(np.sign(changing) == expected) >= 0.95
+    if score.startswith("logfc"):
+        expected = np.array([sign for sign in signs.values() if sign])
+        assert np.mean(np.sign(changing) == expected) >= 0.95
+
+
+def test_p_values_are_small_where_a_motif_changes_and_in_their_bounds(demo, truth):
+    """The smallest of the demo's null of 100 SNVs is 1/101, two-sided 2/101."""
+    rows = read(demo, "scores.parquet")
+    for name in columns.JUDGED:
+        p = np.array([r[f"{name}.pval"] for r in rows])
+        assert p.min() >= (1 if name in columns.ONE_SIDED else 2) / 101
+        assert p.max() <= 1
+    changes = np.array([int(truth[key(r)][f"sign_{r['experiment']}"]) != 0 for r in rows])
+    p = np.array([r["abs_logfc.pval"] for r in rows])
+    assert np.mean(p[changes] < 0.05) > 0.8
+    assert np.mean(p[~changes] < 0.05) < 0.3
+
+
+def test_the_folds_of_each_answer_are_summed_up(demo):
+    folds = {}
+    for row in read(demo, "folds.parquet"):
+        folds.setdefault((row["experiment"], row["allele_id"]), []).append(row)
+    for row in read(demo, "scores.parquet"):
+        own = folds[row["experiment"], row["allele_id"]]
+        assert row["n_folds"] == len(own) == 2
+        assert row["jsd_sd"] == pytest.approx(np.std([f["jsd"] for f in own], ddof=1), abs=1e-12)
+        alike = sum(np.sign(f["logfc"]) == np.sign(row["logfc"]) for f in own)
+        assert row["folds_agree"] == alike
+
+
+def test_the_summary_counts_experiments_and_their_directions(demo):
+    by_allele = {}
+    for row in read(demo, "scores.parquet"):
+        by_allele.setdefault(row["allele_id"], []).append(row)
+    for row in read(demo, "summary.parquet"):
+        own = by_allele.get(row["allele_id"], [])
+        assert row["n_experiments"] == (len(own) or None)
+        if own:
+            largest = max(own, key=lambda r: r["abs_logfc"])
+            assert row["max_experiment"] == largest["experiment"]
+            assert row["max_pval"] == largest["abs_logfc.pval"]
+            assert row["n_significant"] == sum(r["abs_logfc.pval"] < 0.01 for r in own)
+            alike = [np.sign(r["logfc"]) == np.sign(row["max_logfc"]) for r in own]
+            assert row["direction_consistency"] == np.mean(alike)
+
+
+def test_tables_say_what_their_columns_are_and_what_made_them(demo):
+    schema = pq.read_schema(demo.outdir / "scores.parquet")
+    assert all(field.metadata[b"description"] for field in schema)
+    formula = schema.field("jsd.pval").metadata[b"formula"].decode()
+    assert formula == "(1 + #{null >= observed}) / (1 + n)"
+    made_by = json.loads(schema.metadata[b"veff"])
+    record = json.loads((demo.outdir / "provenance.json").read_text())
+    hashes = [model["sha256"] for model in record["models"]]
+    assert [*made_by["models_sha256"]["cellA"], *made_by["models_sha256"]["cellB"]] == hashes
+    for digest in made_by["nulls"].values():
+        assert (demo.outdir / "nulls" / f"{digest}.parquet").is_file()
+    assert "null" in made_by["reference_set"]
 
 
 def test_snv_scores_equal_those_of_tangermeme(demo):
@@ -104,29 +163,30 @@ def test_the_annotated_vcf_has_all_records_in_order_and_an_index(demo, records):
 
 
 def test_info_fields_have_one_value_an_alternate_allele(demo):
-    summary = {key(r): r for r in read(demo, "summary.parquet")}
+    rows = iter(read(demo, "summary.parquet"))
     with pysam.VariantFile(str(demo.outdir / "annotated.vcf.gz")) as vcf:
         for record in vcf:
-            statuses = record.info["CHERI_STATUS"]
-            assert len(statuses) == len(record.alts)
-            for alt, status, logfc in zip(
-                record.alts, statuses, record.info["CHERI_MAX_LOGFC"], strict=True
-            ):
-                row = summary[record.chrom, record.pos, record.ref, alt]
-                assert status == row["status"] or status == "duplicate"
+            values = zip(
+                record.alts,
+                record.info["CHERI_STATUS"],
+                record.info["CHERI_MAX_LOGFC"],
+                strict=True,
+            )
+            for alt, status, logfc in values:
+                row = next(rows)
+                assert (alt, status) == (row["alt"], row["status"])
                 assert logfc == pytest.approx(row["max_logfc"], rel=1e-4)
+    assert next(rows, None) is None
 
 
 def test_tsv_and_parquet_have_the_same_rows(demo):
     with gzip.open(demo.outdir / "scores.tsv.gz", "rt", newline="") as handle:
         rows = list(csv.DictReader(handle, delimiter="\t"))
-    assert [{k: str(v) for k, v in row.items()} for row in read(demo, "scores.parquet")] == [
-        {k: str(float(v)) if k in FLOATS else v for k, v in row.items()} for row in rows
-    ]
-
-
-FLOATS = {"ref_counts", "alt_counts", "logfc", "logfc_501", "jsd", "abs_logfc"}
-FLOATS |= {"logfc_x_jsd", "abs_logfc_x_jsd"}
+    expected = read(demo, "scores.parquet")
+    numbers = {k for k, v in expected[0].items() if isinstance(v, int | float)}
+    assert [{k: float(v) if k in numbers else v for k, v in row.items()} for row in rows] == (
+        expected
+    )
 
 
 def test_provenance_accounts_for_every_allele_and_names_what_was_used(demo):
