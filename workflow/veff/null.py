@@ -98,7 +98,9 @@ class Nulls:
     """
 
     def __init__(self, paths: Iterable[Path], wanted: dict[str, dict]):
+        paths = list(paths)
         self._wanted = wanted
+        self._files = ", ".join(map(str, paths[:3])) + ", …" * (len(paths) > 3)
         self._held = [
             (identity, path, row_group)
             for path in paths
@@ -120,7 +122,7 @@ class Nulls:
             for held, path, _ in self._held
         ]
         if not differing:
-            return f"nulls: none was made for {name}; run again"
+            return f"{self._files}: no null there; remove the file, and it is made again"
         keys, held, path = min(differing, key=lambda one: len(one[0]))
         return (
             f"{path}: not the null of {name}: {keys[0]} is {held.get(keys[0])}, expected "
@@ -129,7 +131,12 @@ class Nulls:
 
 
 def _held_by(path: Path) -> list[dict]:
-    metadata = pq.read_schema(path).metadata or {}
+    try:
+        metadata = pq.read_schema(path).metadata or {}
+    except pa.ArrowInvalid as error:
+        raise InputError(
+            f"{path}: not a Parquet file, or cut short; remove it, and it is made again"
+        ) from error
     return json.loads(metadata.get(METADATA, b"[]"))
 
 

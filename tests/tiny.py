@@ -1,0 +1,96 @@
+"""Small untrained models on a small random genome, to score for real in seconds."""
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import torch
+from cherimoya import Cherimoya
+
+from veff import reference, score
+from veff.reference import Reference
+from veff.windows import Geometry
+
+GEOMETRY = Geometry(251, 101)
+
+
+class Tiny:
+    """A genome of two contigs, alleles on it, and models of a few filters."""
+
+    def __init__(self, folder: Path, seed: int = 0):
+        self.folder = folder
+        rng = np.random.default_rng(seed)
+        self.contigs = {
+            name: rng.choice(np.frombuffer(b"ACGT", np.uint8), n).tobytes().decode()
+            for name, n in (("one", 3000), ("two", 2000))
+        }
+        self.reference = self.genome("genome", self.contigs)
+
+    def genome(self, name: str, contigs: dict[str, str]) -> Reference:
+        fasta = self.folder / f"{name}.fa"
+        fasta.write_text("".join(f">{name}\n{bases}\n" for name, bases in contigs.items()))
+        reference.build(fasta, self.folder / name)
+        return Reference.open(self.folder / name)
+
+    def experiment(
+        self, name: str, seeds: tuple[int, ...] = (0,), geometry: Geometry = GEOMETRY, **shape
+    ) -> list[dict]:
+        """Descriptions of an experiment's folds, as models.json has them."""
+        shape = {"signal_groups": [1], "n_control_tracks": 0} | shape
+        folds = []
+        for fold, seed in enumerate(seeds):
+            path = self.folder / f"{name}.{fold}.torch"
+            model = Cherimoya(
+                **{"n_filters": 16, "n_layers": 4} | shape,
+                trimming=geometry.trimming,
+                compile=False,
+                random_state=seed,
+            )
+            generator = torch.Generator().manual_seed(seed)
+            with torch.no_grad():
+                for weight in model.parameters():
+                    weight.mul_(3).add_(torch.randn(weight.shape, generator=generator), alpha=0.02)
+                # Effects on the counts as large as a trained model's, around a few reads.
+                model.linear.weight.mul_(20)
+                model.linear.bias.fill_(3.0)
+            model.save(path)
+            folds.append(
+                {
+                    "experiment": name,
+                    "fold": fold,
+                    "checkpoint": str(path),
+                    "sha256": f"{name} {seed}",
+                    **shape,
+                    "input_length": geometry.input_length,
+                    "output_length": geometry.output_length,
+                }
+            )
+        return folds
+
+    def alleles(self, n: int = 30, seed: int = 0) -> pa.Table:
+        """SNVs, indels and several alleles of one site, some near a contig's end, in order."""
+        rng = np.random.default_rng(seed)
+        rows = set()
+        while len(rows) < n:
+            contig = int(rng.integers(2))
+            length = len(list(self.contigs.values())[contig])
+            start = int(rng.choice([rng.integers(0, length - 20), rng.integers(0, 60)]))
+            ref_len = int(rng.choice([0, 1, 1, 1, 3, 12]))
+            for _ in range(rng.integers(1, 4)):
+                alt = "".join(rng.choice(list("ACGT"), rng.choice([0, 1, 1, 1, 2, 9])))
+                rows.add((contig, start, ref_len, alt))
+        contig, start, ref_len, alt = zip(*sorted(rows)[:n], strict=True)
+        return pa.table(
+            {
+                "allele_id": np.arange(n),
+                "contig": pa.array(contig, pa.int32()),
+                "start": pa.array(start, pa.int64()),
+                "ref_len": pa.array(ref_len, pa.int32()),
+                "alt": pa.array(alt, pa.string()),
+            }
+        )
+
+    def score(self, alleles: pa.Table, *experiments: list[dict], genome=None, **how) -> tuple:
+        how = {"device": torch.device("cpu"), "batch_size": 8} | how
+        descriptions = [fold for folds in experiments for fold in folds]
+        return score.score(alleles, genome or self.reference, descriptions, score.How(**how))

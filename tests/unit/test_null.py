@@ -1,0 +1,300 @@
+import json
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import kstest
+
+from tiny import GEOMETRY, Tiny
+from veff import columns, null, sampling
+from veff.errors import InputError
+from veff.windows import Geometry
+
+SETTINGS = {"n": 40, "seed": 0, "scheme": "uniform", "regions": None}
+HOW = {"ensemble": "mean_prediction", "reverse_complement": False, "precision": "fp32"}
+HOW |= {"version": 1}
+FEW = st.lists(st.sampled_from([-2.0, -0.5, 0.0, 0.25, 3.0]), min_size=1, max_size=9)
+
+
+@pytest.fixture(scope="module")
+def tiny(tmp_path_factory):
+    return Tiny(tmp_path_factory.mktemp("tiny"))
+
+
+def synthetic(n, seed=0, groups=1, **planted):
+    """Scores of one experiment as they could be, in a table; `planted` replaces columns."""
+    rng = np.random.default_rng(seed)
+    n *= groups
+    logfc, jsd = rng.standard_t(2, n), rng.random(n)
+    table = {
+        "allele_id": np.tile(np.arange(n // groups), groups),
+        "experiment": ["e"] * n,
+        "group": np.repeat(np.arange(groups, dtype=np.int32), n // groups),
+        "ref_counts": rng.lognormal(3, 1, n),
+        "alt_counts": rng.lognormal(3, 1, n),
+        "logfc": logfc,
+        "logfc_501": rng.standard_t(2, n),
+        "jsd": jsd,
+        "abs_logfc": np.abs(logfc),
+        "logfc_x_jsd": logfc * jsd,
+        "abs_logfc_x_jsd": np.abs(logfc) * jsd,
+    }
+    return pa.table(table | planted)
+
+
+@settings(max_examples=200, deadline=None)
+@given(observed=FEW, random=FEW)
+def test_p_values_are_counted_as_defined_and_never_0_nor_above_1(observed, random):
+    n = len(random)
+    for x, one, two in zip(
+        observed,
+        null.p_value(np.array(observed), np.array(random), one_sided=True),
+        null.p_value(np.array(observed), np.array(random), one_sided=False),
+        strict=True,
+    ):
+        above = (1 + sum(y >= x for y in random)) / (1 + n)
+        below = (1 + sum(y <= x for y in random)) / (1 + n)
+        assert one == above
+        assert two == min(1, 2 * min(above, below))
+        assert 0 < one <= 1
+        assert 0 < two <= 1
+
+
+def test_quantiles_are_counted_as_variant_scorer_does():
+    peaks, counts = np.array([5.0, 1, 9, 5]), np.array([0.5, 1, 5, 6, 100])
+    ours = null.quantile(counts, np.sort(peaks))
+    assert ours.tolist() == [max(np.mean(peaks < x), 1 / 4) for x in counts]
+    assert ours.tolist() == [0.25, 0.25, 0.25, 0.75, 1]
+
+
+def test_every_column_is_what_its_definition_gives():
+    scores, random = synthetic(30, 1), synthetic(50, 2)
+    judged = null.judge(scores, random)
+    assert judged.column_names == scores.column_names + list(columns.NULL)
+    s = {name: judged[name].to_numpy() for name in judged.column_names[3:]}
+    r = {name: random[name].to_numpy() for name in columns.SCORES}
+    for i in range(30):
+        ref = max(np.mean(r["ref_counts"] < s["ref_counts"][i]), 1 / 50)
+        alt = max(np.mean(r["ref_counts"] < s["alt_counts"][i]), 1 / 50)
+        assert (s["ref_quantile"][i], s["alt_quantile"][i]) == (ref, alt)
+        assert s["active_allele_quantile"][i] == max(ref, alt)
+        assert s["jsd_x_active_allele_quantile"][i] == s["jsd"][i] * max(ref, alt)
+        above = np.sum(r["jsd"] >= s["jsd"][i])
+        assert s["jsd.pval"][i] == (1 + above) / 51
+        as_small = np.sum(np.abs(r["logfc_501"]) <= abs(s["logfc_501"][i]))
+        assert s["effect_percentile"][i] == max(as_small, 1) / 50
+        tails = [np.sum(r["logfc"] >= s["logfc"][i]), np.sum(r["logfc"] <= s["logfc"][i])]
+        assert s["logfc.pval"][i] == min(1, 2 * (1 + min(tails)) / 51)
+
+
+def test_directions_count_for_scores_that_have_one():
+    assert columns.ONE_SIDED == [
+        "jsd",
+        "abs_logfc",
+        "abs_logfc_x_jsd",
+        "abs_logfc_x_active_allele_quantile",
+        "jsd_x_active_allele_quantile",
+        "abs_logfc_x_jsd_x_active_allele_quantile",
+    ]
+
+
+def test_products_have_p_values_under_the_products_of_the_null():
+    scores, random = synthetic(5, 1), synthetic(60, 2)
+    judged, of_null = null.judge(scores, random), null.judge(random, random)
+    name = "logfc_x_jsd_x_active_allele_quantile"
+    expected = null.p_value(judged[name].to_numpy(), of_null[name].to_numpy(), one_sided=False)
+    assert judged[f"{name}.pval"].to_pylist() == expected.tolist()
+
+
+def test_each_signal_group_is_judged_by_its_own_null():
+    scores, random = synthetic(20, 1, groups=2), synthetic(50, 2, groups=2)
+    whole = null.judge(scores, random, fdr=0.2)
+    for group in range(2):
+        rows = scores.slice(20 * group, 20), random.slice(50 * group, 50)
+        assert null.judge(*rows, fdr=0.2) == whole.slice(20 * group, 20)
+
+
+def test_no_column_but_the_run_dependent_one_depends_on_other_alleles():
+    scores, random = synthetic(200, 1), synthetic(500, 2)
+    whole = null.judge(scores, random, fdr=0.5)
+    names = [name for name in whole.column_names if name != "significant_in_run"]
+    assert set(whole.column_names) - set(names) == set(columns.FDR)
+    for start, n in ((0, 1), (7, 5), (50, 150)):
+        part = null.judge(scores.slice(start, n), random, fdr=0.5)
+        assert part.select(names) == whole.select(names).slice(start, n)
+
+
+def test_significance_is_benjamini_and_hochbergs_step_up():
+    effects = np.r_[np.full(20, 100.0), np.random.default_rng(0).standard_normal(80)]
+    scores = synthetic(100, 1, abs_logfc=np.abs(effects))
+    random = synthetic(999, 2, abs_logfc=np.abs(np.random.default_rng(3).standard_normal(999)))
+    judged = null.judge(scores, random, fdr=0.05)
+    p = judged["abs_logfc.pval"].to_numpy()
+    ranked = np.sort(p)
+    passing = [k for k in range(1, 101) if ranked[k - 1] <= 0.05 * k / 100]
+    expected = p <= ranked[max(passing) - 1]
+    assert judged["significant_in_run"].to_pylist() == expected.tolist()
+    assert expected[:20].all()
+    assert expected[20:].mean() < 0.1
+
+
+@pytest.mark.parametrize("name", columns.JUDGED)
+def test_p_values_of_what_is_no_different_from_the_null_are_uniform(name):
+    judged = null.judge(synthetic(1000, 10), synthetic(4000, 20))
+    assert kstest(judged[f"{name}.pval"].to_numpy(), "uniform").pvalue > 0.01
+
+
+def test_p_values_of_fresh_random_snvs_under_a_model_are_uniform(tiny):
+    experiment = tiny.experiment("calibration", (7,))
+
+    def scores(seed, n):
+        genome, alleles = sampling.sample(tiny.reference, GEOMETRY.input_length, n=n, seed=seed)
+        return tiny.score(alleles, experiment, genome=genome, batch_size=64)[0][0]
+
+    judged = null.judge(scores(1, 200), scores(2, 400))
+    for name in ("logfc", "logfc_501", "jsd", "abs_logfc_x_jsd"):
+        assert kstest(judged[f"{name}.pval"].to_numpy(), "uniform").pvalue > 0.01, name
+
+
+def make(tiny, folder, experiments, settings=SETTINGS, how=HOW, scored=None):
+    """Nulls made in `folder`, and the calls of the scorer."""
+    descriptions = [fold for folds in experiments for fold in folds]
+    wanted = null.identities(descriptions, tiny.reference.sha256, settings, how)
+    calls = [] if scored is None else scored
+
+    def score(alleles, genome, models):
+        calls.append([model["experiment"] for model in models])
+        return tiny.score(alleles, models, genome=genome)[0]
+
+    return null.make(descriptions, tiny.reference, settings, wanted, folder, score), wanted
+
+
+def test_a_null_is_the_answers_to_random_snvs_by_the_scoring_loop(tiny, tmp_path):
+    experiment = tiny.experiment("a", (0, 1))
+    (made,), _ = make(tiny, tmp_path, [experiment])
+    _, alleles = sampling.sample(tiny.reference, GEOMETRY.input_length, n=40, seed=0)
+    (expected,), _ = tiny.score(alleles, experiment)
+    assert made.equals(expected.select(["group", *columns.SCORES]))
+
+
+def test_nulls_are_kept_and_only_missing_ones_are_scored(tiny, tmp_path):
+    a, b = tiny.experiment("a", (0,)), tiny.experiment("b", (1,), Geometry(205, 55))
+    calls = []
+    (first,), _ = make(tiny, tmp_path, [a], scored=calls)
+    both, _ = make(tiny, tmp_path, [a, b], scored=calls)
+    again, _ = make(tiny, tmp_path, [b, a], scored=calls)
+    assert calls == [["a"], ["b"]]
+    assert both[0] == again[1] == first
+    assert both[1] == again[0] != first
+    assert len(list(tmp_path.iterdir())) == 2
+
+
+def test_an_experiment_of_another_name_and_the_same_models_has_the_same_null(tiny, tmp_path):
+    experiment, calls = tiny.experiment("a", (0,)), []
+    renamed = [fold | {"experiment": "z"} for fold in experiment]
+    make(tiny, tmp_path, [experiment], scored=calls)
+    make(tiny, tmp_path, [renamed], scored=calls)
+    assert calls == [["a"]]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"seed": 1},
+        {"n": 41},
+        {"scheme": "shuffled"},
+        {"regions": "regions.bed"},
+        {"ensemble": "mean_score"},
+        {"reverse_complement": True},
+        {"precision": "bf16"},
+        {"version": 2},
+        {"reference_sha256": "other"},
+        {"sha256": "other"},
+        {"output_length": 91},
+        {"input_length": 261},
+    ],
+    ids=lambda change: next(iter(change)),
+)
+def test_whatever_changes_a_null_changes_its_name(tmp_path, monkeypatch, change):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "regions.bed").write_text("one\t200\t300\n")
+    fold = {"experiment": "a", "sha256": "of a", "input_length": 251, "output_length": 101}
+
+    def digest(change):
+        own = {key: change.get(key, value) for key, value in fold.items()}
+        sha256 = change.get("reference_sha256", "of the reference")
+        settings, how = (
+            {key: change.get(key, value) for key, value in group.items()}
+            for group in (SETTINGS, HOW)
+        )
+        (identity,) = null.identities([own], sha256, settings, how).values()
+        return null.digest(identity)
+
+    assert digest(change) != digest({}) == digest({})
+
+
+def test_the_content_of_the_regions_counts_not_their_path(tmp_path):
+    digests = set()
+    for name, text in (("x", "one\t5\t9\n"), ("y", "one\t5\t9\n"), ("z", "one\t5\t8\n")):
+        (tmp_path / name).write_text(text)
+        fold = {"experiment": "a", "sha256": "", "input_length": 5, "output_length": 1}
+        regions = SETTINGS | {"regions": str(tmp_path / name)}
+        (identity,) = null.identities([fold], "", regions, HOW).values()
+        digests.add(null.digest(identity))
+    assert len(digests) == 2
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"sha256": "other"}, "not the null of a: models_sha256 is ['of a'], expected ['other']"),
+        ({"input_length": 261}, "not the null of a: input_length is 251, expected 261"),
+        ({"output_length": 91}, "not the null of a: output_length is 101, expected 91"),
+    ],
+)
+def test_the_null_of_another_model_or_geometry_is_refused(tmp_path, change, message):
+    fold = {"experiment": "a", "sha256": "of a", "input_length": 251, "output_length": 101}
+
+    def identities(fold):
+        return null.identities([fold], "genome", SETTINGS, HOW)
+
+    path = tmp_path / "null.parquet"
+    null.write(path, [synthetic(5)], list(identities(fold).values()))
+    assert len(null.Nulls([path], identities(fold))["a"]) == 5
+    with pytest.raises(InputError) as error:
+        null.Nulls([path], identities(fold | change))["a"]
+    assert message in str(error.value)
+    assert str(path) in str(error.value)
+
+
+def test_a_file_under_anothers_name_is_refused_where_nulls_are_kept(tiny, tmp_path):
+    a, b = tiny.experiment("a", (0,)), tiny.experiment("b", (1,))
+    _, wanted = make(tiny, tmp_path, [a, b])
+    one, other = (tmp_path / f"{null.digest(identity)}.parquet" for identity in wanted.values())
+    one.write_bytes(other.read_bytes())
+    with pytest.raises(InputError, match=f"{one.name}: not the null of a: models_sha256"):
+        make(tiny, tmp_path, [a, b])
+
+
+def test_a_file_that_is_no_null_or_damaged_is_refused(tmp_path):
+    path = tmp_path / "null.parquet"
+    pq.write_table(synthetic(5), path)
+    with pytest.raises(InputError, match=r"null\.parquet: no null there; remove the file"):
+        null.Nulls([path], {"a": {"n": 5}})["a"]
+    path.write_bytes(path.read_bytes()[:-9])
+    with pytest.raises(InputError, match=r"null\.parquet: not a Parquet file, or cut short"):
+        null.Nulls([path], {"a": {"n": 5}})
+
+
+def test_nulls_are_found_whatever_file_and_place_they_stand_in(tmp_path):
+    identities = [{"models_sha256": [name]} for name in "abc"]
+    wanted = dict(zip("abc", identities, strict=True))
+    null.write(tmp_path / "0", [synthetic(1, 1), synthetic(2, 2)], [identities[2], identities[0]])
+    null.write(tmp_path / "1", [synthetic(3, 3)], [identities[1]])
+    nulls = null.Nulls([tmp_path / "1", tmp_path / "0"], wanted)
+    assert [len(nulls[name]) for name in "abc"] == [2, 3, 1]
+    metadata = pq.read_schema(tmp_path / "1").metadata[null.METADATA]
+    assert json.loads(metadata) == [identities[1]]
