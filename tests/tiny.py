@@ -17,12 +17,12 @@ GEOMETRY = Geometry(251, 101)
 class Tiny:
     """A genome of two contigs, alleles on it, and models of a few filters."""
 
-    def __init__(self, folder: Path, seed: int = 0):
+    def __init__(self, folder: Path, seed: int = 0, scale: int = 1):
         self.folder = folder
         rng = np.random.default_rng(seed)
         self.contigs = {
             name: rng.choice(np.frombuffer(b"ACGT", np.uint8), n).tobytes().decode()
-            for name, n in (("one", 3000), ("two", 2000))
+            for name, n in (("one", 3000 * scale), ("two", 2000 * scale))
         }
         self.reference = self.genome("genome", self.contigs)
 

@@ -3,7 +3,7 @@ import warnings
 import numpy as np
 import pytest
 import torch
-from cherimoya import Cherimoya, ControlWrapper, cheri
+from cherimoya import Cherimoya, ControlWrapper
 
 from project import DEMO
 from veff import effects, predict
@@ -13,23 +13,7 @@ DEFAULT = Geometry(2114, 1000)
 SMALL = Geometry(453, 231)
 ROWS = 64
 
-
-@pytest.fixture(autouse=True, scope="module")
-def _one_choice_a_kernel():
-    """Kernels pinned to one configuration each: what is tested are numbers, not the tuning."""
-    triton = pytest.importorskip("triton")
-    pinned = {
-        cheri._fwd_inf_stats_kernel: triton.Config({}, num_warps=4, num_stages=2),
-        cheri._fwd_inf_norm_mlp_kernel: triton.Config(
-            {"BLOCK_M": 64, "BLOCK_HK": 16}, num_warps=4, num_stages=2
-        ),
-    }
-    before = {kernel: kernel.configs for kernel in pinned}
-    for kernel, config in pinned.items():
-        kernel.configs = [config]
-    yield
-    for kernel, configs in before.items():
-        kernel.configs = configs
+pytestmark = pytest.mark.usefixtures("one_choice_a_kernel")
 
 
 def a_model(geometry, seed=0, **kwargs):
