@@ -27,7 +27,7 @@ WORK = [{"batch_size": 4}, {"batch_size": 8}]
 
 def python(code, **variables):
     """What a new Python process with the stand-in GPUs prints."""
-    path = os.pathsep.join([str(STANDIN), str(WORKFLOW)])
+    path = os.pathsep.join([str(STANDIN), str(WORKFLOW), os.environ.get("PYTHONPATH", "")])
     environment = {**os.environ, "PYTHONPATH": path, **variables}
     return subprocess.run(
         [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True
@@ -144,7 +144,7 @@ CLAIM = (
 @contextlib.contextmanager
 def claiming(**variables):
     """A process that claims a GPU and holds it: (process, what it says)."""
-    path = os.pathsep.join([str(STANDIN), str(WORKFLOW)])
+    path = os.pathsep.join([str(STANDIN), str(WORKFLOW), os.environ.get("PYTHONPATH", "")])
     environment = {**os.environ, "PYTHONPATH": path, **variables}
     with subprocess.Popen(
         [sys.executable, "-c", CLAIM],
@@ -231,26 +231,31 @@ def test_the_mount_of_a_path_is_the_innermost_one():
 
 def caches(root, n):
     for i in range(n):
-        (root / f"cache{i}").mkdir(parents=True)
-        (root / f"cache{i}" / "seed.tar").write_bytes(bytes(2**20))
+        (root / f"GPU.mark.{i}").mkdir(parents=True)
+        (root / f"GPU.mark.{i}" / "seed.tar").write_bytes(bytes(2**20))
         days = 86400 * (n - i)
-        os.utime(root / f"cache{i}" / "seed.tar", (time.time() - days,) * 2)
+        os.utime(root / f"GPU.mark.{i}" / "seed.tar", (time.time() - days,) * 2)
 
 
 def test_pruning_takes_the_old_and_then_the_least_recently_used(tmp_path):
     caches(tmp_path, 5)  # used 5, 4, 3, 2 and 1 days ago
     node.prune(tmp_path, max_age_days=4.5, max_size_mb=100)
-    assert {p.name for p in tmp_path.iterdir()} == {"cache1", "cache2", "cache3", "cache4"}
+    assert {p.name for p in tmp_path.iterdir()} == {
+        "GPU.mark.1",
+        "GPU.mark.2",
+        "GPU.mark.3",
+        "GPU.mark.4",
+    }
     node.prune(tmp_path, max_age_days=30, max_size_mb=2)
-    assert {p.name for p in tmp_path.iterdir()} == {"cache3", "cache4"}
+    assert {p.name[-1] for p in tmp_path.iterdir()} == set("34")
 
 
 def test_pruning_leaves_what_another_job_uses(tmp_path):
     caches(tmp_path, 1)
-    with (tmp_path / "cache0" / "seed.tar").open("rb") as held:
+    with (tmp_path / "GPU.mark.0" / "seed.tar").open("rb") as held:
         fcntl.flock(held, fcntl.LOCK_SH)
         node.prune(tmp_path, max_age_days=0.5, max_size_mb=100)
-    assert (tmp_path / "cache0").is_dir()
+    assert (tmp_path / "GPU.mark.0").is_dir()
 
 
 def test_use_refuses_a_cache_that_was_pruned_meanwhile(tmp_path):
@@ -382,13 +387,11 @@ def test_a_seed_that_cannot_be_trusted_is_not_used(tmp_path, caplog, damage):
     assert "is not used" in caplog.text
 
 
-def test_a_damaged_file_in_a_seed_is_found_when_it_is_unpacked(tmp_path):
-    seed = make(tmp_path)
-    data = seed.path.read_bytes()
-    seed.path.write_bytes(data.replace(b"binary", b"tampered"[:6]))
-    with pytest.raises(ValueError, match=r"k\.cubin is damaged"):
-        seed.unpack(tmp_path / "out")
-    assert seed.read("BBB/k.cubin") is None
+def test_a_seed_with_one_damaged_file_is_not_used(tmp_path, caplog):
+    path = make(tmp_path).path
+    path.write_bytes(path.read_bytes().replace(b"binary", b"tamper"))
+    assert seeds.find([path], MARK, WORK, 30) is None
+    assert "its file BBB/k.cubin is damaged" in caplog.text
 
 
 def test_a_seed_cannot_write_outside_its_folder(tmp_path):
@@ -415,8 +418,11 @@ def test_of_two_nodes_that_benchmarked_at_once_the_first_ones_choice_is_kept(tmp
 def test_a_damaged_seed_in_the_run_is_replaced(tmp_path):
     seed = make(tmp_path)
     published = seeds.publish(seed, tmp_path / "run")
-    published.path.write_bytes(b"damaged")
-    assert seeds.publish(seed, tmp_path / "run").id == seed.id
+    whole = published.path.read_bytes()
+    for damaged in (b"damaged", whole.replace(b"binary", b"tamper")):
+        published.path.write_bytes(damaged)
+        assert seeds.publish(seed, tmp_path / "run").id == seed.id
+        assert published.path.read_bytes() == whole
 
 
 def test_a_site_keeps_its_seed(tmp_path):

@@ -139,7 +139,7 @@ def test_standin_a_warm_node_costs_milliseconds_and_no_import(warmed):
     disk, run, _ = warmed
     reports = [finish(start(disk, [run], runs=[])) for _ in range(5)]
     assert all(report["node"] == "warm" and report["imported"] == [] for report in reports)
-    assert min(report["warm_seconds"] for report in reports) < 0.05
+    assert min(report["enable_cpu_s"] for report in reports) < 0.05  # on a busy machine, too
 
 
 def test_standin_another_node_is_restored_from_the_seed_with_the_first_gone(warmed, tmp_path):

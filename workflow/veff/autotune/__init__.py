@@ -9,6 +9,7 @@ Nothing here imports torch or Triton into the calling process before it does so 
 
 import importlib.util
 import json
+import logging
 import os
 import sys
 import time
@@ -19,6 +20,8 @@ from veff.autotune import cache, gpus, ledger, seeds, warm
 from veff.errors import InputError
 
 __all__ = ["claim", "enable", "keep", "last_line", "report", "setup", "total", "work"]
+
+log = logging.getLogger(__name__)
 
 DEFAULTS = {
     "device": "auto",
@@ -120,7 +123,8 @@ def work(models: Iterable[dict], **how) -> list[dict]:
 
 
 def report() -> dict:
-    """What this process hit, missed and repaired, how its node was populated, and with what.
+    """What this process hit, missed and repaired, how its node was populated, and with what; also
+    said in the job's log.
 
     `node`: warm, restored, benchmarked (with ", temporary" where the node's disk could not take
     it) or none.
@@ -129,7 +133,9 @@ def report() -> dict:
     cheri = sys.modules.get("cherimoya.cheri")
     kernels = [k for k in vars(cheri or object).values() if hasattr(k, "cache_results")]
     knob = all(k.cache_results for k in kernels) if kernels else None
-    return {**ledger.counts(), **_state, "knob": knob}
+    said = {**ledger.counts(), **_state, "knob": knob}
+    log.info("autotune: %s", ", ".join(f"{key} {value}" for key, value in said.items()))
+    return said
 
 
 def total(reports: Iterable[dict]) -> dict:

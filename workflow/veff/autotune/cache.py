@@ -41,7 +41,7 @@ def find_or_fill(gpu: Gpu, settings: dict, work: list[dict], places: list[Path])
 def _in(root: Path, gpu: Gpu, settings: dict, work: list[dict], places: list[Path]) -> dict:
     mark = fingerprint.here(gpu)
     wanted = [settings["seed"], *places] if settings["seed"] else places
-    seed = seeds.find(wanted, mark, work, logging.DEBUG)
+    seed = seeds.find(wanted, mark, work, logging.DEBUG, check=False)
     if seed and _holds(root, seed):
         return {"folder": _folder(root, seed), "node": "warm", "seed": seed.id}
     scratch = root / f"scratch-{fingerprint.digest(mark)}"
@@ -50,10 +50,8 @@ def _in(root: Path, gpu: Gpu, settings: dict, work: list[dict], places: list[Pat
         try:
             how = "warm"
             # Another job may have published or filled it while this one waited.
-            seed = (
-                seed
-                or seeds.find(wanted, mark, work, logging.WARNING)
-                or seeds.find(_kept(root), mark, work, logging.DEBUG)
+            seed = seeds.find(wanted, mark, work, logging.WARNING) or seeds.find(
+                node.kept(root), mark, work, logging.DEBUG
             )
             if seed is None:
                 if settings["strict"]:
@@ -77,11 +75,6 @@ def _in(root: Path, gpu: Gpu, settings: dict, work: list[dict], places: list[Pat
 
 def _folder(root: Path, seed: Seed) -> Path:
     return root / f"{seed.name}.{seed.id}"
-
-
-def _kept(root: Path) -> list[Path]:
-    """The seeds that the caches of this node were unpacked from."""
-    return sorted(root.glob("*/seed.tar"))
 
 
 def _holds(root: Path, seed: Seed) -> bool:

@@ -120,7 +120,11 @@ def lock(path: Path) -> Iterator[None]:
     """Hold the lock file `path`, waiting for it; the kernel frees it when a holder is killed."""
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            log.info("autotune: another job is filling this node's cache: waiting for it")
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
         yield
     finally:
         os.close(descriptor)
@@ -149,14 +153,21 @@ def use(archive: Path) -> bool:
     return True
 
 
+def kept(root: Path) -> list[Path]:
+    """The seeds that the caches in `root` were unpacked from: GPU.FINGERPRINT.ID/seed.tar."""
+    return sorted(root.glob("*.*.*/seed.tar"))
+
+
 def prune(root: Path, max_age_days: float, max_size_mb: float) -> None:
     """Remove the caches that are too old or, oldest first, too many, and that nobody uses."""
     caches = []
-    for archive in root.glob("*/seed.tar"):
+    for archive in kept(root):
         with contextlib.suppress(OSError):
             size = sum(f.stat().st_size for f in archive.parent.rglob("*") if f.is_file())
             caches.append((archive.stat().st_mtime, size, archive))
     total = sum(size for _, size, _ in caches)
+    for trash in root.glob("trash-*"):  # of a job that was killed while it pruned
+        shutil.rmtree(trash, ignore_errors=True)
     for used, size, archive in sorted(caches):
         too_old = time.time() - used > max_age_days * 86400
         if (too_old or total > max_size_mb * 2**20) and _remove(archive):

@@ -69,17 +69,22 @@ class Seed:
                 return data
         return None
 
+    def check(self) -> "Seed":
+        """The seed itself; raises ValueError where one of its files is not as listed."""
+        with tarfile.open(self.path, "r:") as tar:
+            found = {member.name: sha256(tar.extractfile(member).read()) for member in tar}
+        for entry, expected in self.files.items():
+            if found.get(entry) != expected:
+                raise ValueError(f"its file {entry} is damaged")
+        return self
+
     def unpack(self, folder: Path) -> None:
-        """Write the files into `folder`; raises ValueError where one is not as listed."""
+        """Write the files into `folder`."""
         with tarfile.open(self.path, "r:") as tar:
             members = [member for member in tar if member.name in self.files]
             for member in members:
                 member.mtime = time.time()  # or a node's clean-up of old files takes it
             tar.extractall(folder, members, filter="data")
-        for entry, expected in self.files.items():
-            file = folder / entry
-            if not file.is_file() or sha256(file.read_bytes()) != expected:
-                raise ValueError(f"its file {entry} is damaged")
 
 
 def name(fingerprint: dict, work: Iterable[dict]) -> str:
@@ -114,21 +119,24 @@ def pack(
     return Seed(path)
 
 
-def find(places: Iterable[Path], fingerprint: dict, work: list, level: int) -> Seed | None:
-    """The first seed in `places` (archives, or folders of archives) that fits.
+def find(
+    places: Iterable[Path], fingerprint: dict, work: list, level: int, check: bool = True
+) -> Seed | None:
+    """The first undamaged seed in `places` (archives, or folders of archives) that fits.
 
-    Where none does, why not is logged at `level`.
+    Where none does, why not is logged at `level`. Without `check` only what a seed says of itself
+    is read.
     """
     reasons = []
     for path in _archives(places):
         try:
             seed = Seed(path)
+            reason = seed.misfit(fingerprint, work)
+            if not reason:
+                return seed.check() if check else seed
         except BAD as error:
             log.log(level, "autotune: seed %s is not used: %s", path, error)
             continue
-        reason = seed.misfit(fingerprint, work)
-        if not reason:
-            return seed
         reasons.append(f"{path.name}: {reason}")
     for reason in reasons:
         log.log(level, "autotune: a seed does not fit: %s", reason)
@@ -145,11 +153,12 @@ def publish(seed: Seed, folder: Path) -> Seed:
     aside = path.with_name(f".{path.name}.{os.uname().nodename}.{os.getpid()}")
     try:
         shutil.copyfile(seed.path, aside)
+        os.chmod(aside, 0o644)  # whatever the umask: a seed that others can write is not used
         try:
             os.link(aside, path)  # unlike a rename, fails where the name is taken
         except FileExistsError:
             with contextlib.suppress(*BAD):
-                return Seed(path)
+                return Seed(path).check()
             os.replace(aside, path)  # what is there is damaged
         except OSError:  # no hard links on this file system
             os.replace(aside, path)

@@ -94,16 +94,20 @@ def _compile_ahead() -> None:
 
     time_one = Autotuner._bench
 
+    def compile_all(self, configs, args, meta):
+        options = {name: value for name, value in meta.items() if name != "warmup"}
+        with (
+            ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool,
+            AsyncCompileMode(pool, ignore_errors=True),
+        ):
+            for config in configs:
+                self.fn.warmup(*args, **options, **config.all_kwargs())
+
     def bench(self, *args, config, **meta):
         configs = self.prune_configs(meta)
         if config is configs[0]:
-            options = {name: value for name, value in meta.items() if name != "warmup"}
-            with (
-                ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool,
-                AsyncCompileMode(pool, ignore_errors=True),
-            ):
-                for other in configs:
-                    self.fn.warmup(*args, **options, **other.all_kwargs())
+            with contextlib.suppress(Exception):  # internals: what fails here is compiled later
+                compile_all(self, configs, args, meta)
         return time_one(self, *args, config=config, **meta)
 
     Autotuner._bench = bench
