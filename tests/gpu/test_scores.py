@@ -71,6 +71,7 @@ def test_scores_have_the_same_bits_at_any_chunking_and_order(
 def test_what_nulls_add_has_the_same_bits_at_any_chunking(tiny, experiments):
     genome, snvs = sampling.sample(tiny.reference, LONG.input_length, n=200, seed=0)
     random = on_gpu(tiny, snvs, experiments[:1], genome=genome)[0]
+    random = random.append_column("reference_counts", random["ref_counts"])
     alleles = tiny.alleles(N)
     whole = null.judge(on_gpu(tiny, alleles, experiments[:1])[0], random)
     parts = [

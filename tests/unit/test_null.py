@@ -41,6 +41,7 @@ def synthetic(n, seed=0, groups=1, **planted):
         "abs_logfc": np.abs(logfc),
         "logfc_x_jsd": logfc * jsd,
         "abs_logfc_x_jsd": np.abs(logfc) * jsd,
+        "reference_counts": rng.lognormal(3, 1, n),
     }
     return pa.table(table | planted)
 
@@ -75,10 +76,10 @@ def test_every_column_is_what_its_definition_gives():
     judged = null.judge(scores, random)
     assert judged.column_names == scores.column_names + list(columns.NULL)
     s = {name: judged[name].to_numpy() for name in judged.column_names[3:]}
-    r = {name: random[name].to_numpy() for name in columns.SCORES}
+    r = {name: random[name].to_numpy() for name in null.JUDGED_BY}
     for i in range(30):
-        ref = max(np.mean(r["ref_counts"] < s["ref_counts"][i]), 1 / 50)
-        alt = max(np.mean(r["ref_counts"] < s["alt_counts"][i]), 1 / 50)
+        ref = max(np.mean(r["reference_counts"] < s["ref_counts"][i]), 1 / 50)
+        alt = max(np.mean(r["reference_counts"] < s["alt_counts"][i]), 1 / 50)
         assert (s["ref_quantile"][i], s["alt_quantile"][i]) == (ref, alt)
         assert s["active_allele_quantile"][i] == max(ref, alt)
         assert s["jsd_x_active_allele_quantile"][i] == s["jsd"][i] * max(ref, alt)
@@ -154,7 +155,9 @@ def test_p_values_of_fresh_random_snvs_under_a_model_are_uniform(tiny):
         genome, alleles = sampling.sample(tiny.reference, GEOMETRY.input_length, n=n, seed=seed)
         return tiny.score(alleles, experiment, genome=genome, batch_size=64)[0][0]
 
-    judged = null.judge(scores(1, 200), scores(2, 400))
+    random = scores(2, 400)
+    random = random.append_column("reference_counts", random["ref_counts"])
+    judged = null.judge(scores(1, 200), random)
     for name in ("logfc", "logfc_501", "jsd", "abs_logfc_x_jsd"):
         assert kstest(judged[f"{name}.pval"].to_numpy(), "uniform").pvalue > 0.01, name
 
@@ -177,7 +180,27 @@ def test_a_null_is_the_answers_to_random_snvs_by_the_scoring_loop(tiny, tmp_path
     (made,), _ = make(tiny, tmp_path, [experiment])
     _, alleles = sampling.sample(tiny.reference, GEOMETRY.input_length, n=40, seed=0)
     (expected,), _ = tiny.score(alleles, experiment)
-    assert made.equals(expected.select(["group", *columns.SCORES]))
+    assert made.select(["group", *columns.SCORES]).equals(
+        expected.select(["group", *columns.SCORES])
+    )
+    assert made["reference_counts"] == made["ref_counts"]
+
+
+def test_the_reference_set_of_an_experiment_with_peaks_are_its_peaks(tiny, tmp_path):
+    peaks = tmp_path / "a.bed"
+    rest = "\tpeak\t0\t.\t9\t5\t5"
+    peaks.write_text(f"one\t500\t520{rest}\t3\ntwo\t900\t950{rest}\t-1\none\t0\t90\n")
+    settings = SETTINGS | {"peaks": {"a": str(peaks)}}
+    a, b = tiny.experiment("a", (0,)), tiny.experiment("b", (0,))
+    (of_a, of_b), wanted = make(tiny, tmp_path / "nulls", [a, b], settings)
+    assert of_a.drop_columns("reference_counts") == of_b.drop_columns("reference_counts")
+    assert of_b["reference_counts"] == of_b["ref_counts"]
+    assert null.digest(wanted["a"]) != null.digest(wanted["b"])
+    # The third has no whole window; the first has a summit, the second only a middle.
+    snvs = {"allele_id": [0, 1], "contig": pa.array([0, 1], pa.int32()), "start": [503, 925]}
+    snvs |= {"ref_len": pa.array([1, 1], pa.int32()), "alt": ["A", "A"]}
+    (at_peaks,), _ = tiny.score(pa.table(snvs), a)
+    assert set(of_a["reference_counts"].to_pylist()) == set(at_peaks["ref_counts"].to_pylist())
 
 
 def test_nulls_are_kept_and_only_missing_ones_are_scored(tiny, tmp_path):
@@ -207,6 +230,7 @@ def test_an_experiment_of_another_name_and_the_same_models_has_the_same_null(tin
         {"n": 41},
         {"scheme": "shuffled"},
         {"regions": "regions.bed"},
+        {"peaks": {"a": "regions.bed"}},
         {"ensemble": "mean_score"},
         {"reverse_complement": True},
         {"precision": "bf16"},
@@ -228,7 +252,7 @@ def test_whatever_changes_a_null_changes_its_name(tmp_path, monkeypatch, change)
         sha256 = change.get("reference_sha256", "of the reference")
         settings, how = (
             {key: change.get(key, value) for key, value in group.items()}
-            for group in (SETTINGS, HOW)
+            for group in (SETTINGS | {"peaks": {}}, HOW)
         )
         (identity,) = null.identities([own], sha256, settings, how).values()
         return null.digest(identity)

@@ -127,6 +127,13 @@ def test_a_genome_shorter_than_a_window_is_refused(genome):
         sampling.sample(genome, 301, n=10, seed=0)
 
 
+def test_peaks_that_have_no_whole_window_are_refused(genome, tmp_path):
+    bed = tmp_path / "peaks.bed"
+    bed.write_text("chr1\t0\t20\nshort\t0\t40\n")
+    with pytest.raises(InputError, match=r"peaks\.bed: no peak has a window of 41 bp"):
+        sampling.centres(bed, genome, LENGTH, n=10, seed=0)
+
+
 def dinucleotides(bases):
     return Counter(itertools.pairwise(bases))
 

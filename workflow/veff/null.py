@@ -24,6 +24,7 @@ from veff.reference import Reference
 
 METADATA = b"nulls"
 KEPT = ["group", *columns.SCORES]
+JUDGED_BY = [*columns.SCORES, "reference_counts"]
 
 
 def identities(
@@ -31,10 +32,11 @@ def identities(
 ) -> dict[str, dict]:
     """What the null of each experiment depends on, by experiment, in order.
 
-    `settings` has `n`, `seed`, `scheme` and `regions` (a path or None); `how` is what decides a
-    prediction besides the models: `ensemble`, `reverse_complement`, `precision`, `version`.
+    `settings` has `n`, `seed`, `scheme`, `regions` (a path or None) and, where experiments have
+    peaks, `peaks` (their paths, by experiment); `how` is what decides a prediction besides the
+    models: `ensemble`, `reverse_complement`, `precision`, `version`.
     """
-    regions = settings["regions"]
+    regions, peaks = settings["regions"], settings.get("peaks", {})
     shared = {
         **{key: settings[key] for key in ("n", "seed", "scheme")},
         "regions_sha256": regions and _sha256(Path(regions).read_bytes()),
@@ -46,6 +48,7 @@ def identities(
             "models_sha256": [fold["sha256"] for fold in folds],
             "input_length": folds[0]["input_length"],
             "output_length": folds[0]["output_length"],
+            "peaks_sha256": _sha256(Path(peaks[name]).read_bytes()) if name in peaks else None,
             **shared,
         }
         for name, folds in _experiments(descriptions)
@@ -73,15 +76,35 @@ def make(
     folder.mkdir(parents=True, exist_ok=True)
     files = {name: folder / f"{digest(identity)}.parquet" for name, identity in wanted.items()}
     missing = [one for one in descriptions if not files[one["experiment"]].exists()]
-    missing.sort(key=lambda one: one["input_length"])
-    for input_length, group in groupby(missing, lambda one: one["input_length"]):
-        how = {key: settings[key] for key in ("n", "seed", "scheme", "regions")}
-        genome, alleles = sampling.sample(reference, input_length, **how)
-        for answer in score(alleles, genome, list(group)):
+    for input_length, peaks, group in _alike(missing, settings.get("peaks", {})):
+        drawn = {key: settings[key] for key in ("n", "seed")}
+        genome, alleles = sampling.sample(
+            reference,
+            input_length,
+            **drawn,
+            scheme=settings["scheme"],
+            regions=settings["regions"],
+        )
+        answers = of_reference_set = score(alleles, genome, group)
+        if peaks:
+            centres = sampling.centres(Path(peaks), reference, input_length, **drawn)
+            of_reference_set = score(centres, reference, group)
+        for answer, active in zip(answers, of_reference_set, strict=True):
             name = answer["experiment"][0].as_py()
-            write(files[name], [answer.select(KEPT)], [wanted[name]])
+            kept = answer.select(KEPT).append_column("reference_counts", active["ref_counts"])
+            write(files[name], [kept], [wanted[name]])
             logging.info("%s: a null of %d SNVs, kept as %s", name, len(alleles), files[name])
     return [Nulls([path], wanted)[name] for name, path in files.items()]
+
+
+def _alike(descriptions: list[dict], peaks: dict[str, str]) -> Iterator[tuple]:
+    """Experiments that share windows: the windows' length, the peaks or '', the descriptions."""
+
+    def key(one: dict) -> tuple[int, str]:
+        return one["input_length"], peaks.get(one["experiment"], "")
+
+    for of_all, group in groupby(sorted(descriptions, key=key), key):
+        yield *of_all, list(group)
 
 
 def write(path: Path, nulls: list[pa.Table], identities: list[dict]) -> None:
@@ -152,7 +175,7 @@ def judge(scores: pa.Table, null: pa.Table, fdr: float | None = None) -> pa.Tabl
     for group in np.unique(groups):
         rows, null_rows = groups == group, null_groups == group
         mine = {name: scores[name].to_numpy()[rows] for name in columns.SCORES}
-        theirs = {name: null[name].to_numpy()[null_rows] for name in columns.SCORES}
+        theirs = {name: null[name].to_numpy()[null_rows] for name in JUDGED_BY}
         for name, values in against(mine, theirs).items():
             judged[name][rows] = values
         if fdr is not None:
@@ -168,10 +191,11 @@ def judge(scores: pa.Table, null: pa.Table, fdr: float | None = None) -> pa.Tabl
 def against(observed: dict[str, np.ndarray], null: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     """The columns of `columns.NULL` for observed scores, by the null's scores.
 
-    Both have the arrays that `columns.SCORES` names. The counts of the null's reference windows
-    are the reference set of the quantiles.
+    Both have the arrays that `columns.SCORES` names, the null also `reference_counts`: the counts
+    of the reference set of the quantiles, which are the experiment's peaks or else the reference
+    windows of the null itself.
     """
-    reference_set = np.sort(null["ref_counts"])
+    reference_set = np.sort(null["reference_counts"])
     result = _activity(observed, reference_set)
     observed, null = observed | result, null | _activity(null, reference_set)
     for name in columns.JUDGED:

@@ -1,4 +1,4 @@
-"""Which random alleles make up a null?"""
+"""Which random SNVs make up a null, and which windows a reference set of activity?"""
 
 import gzip
 import logging
@@ -71,6 +71,36 @@ def sample(
     return reference, pa.table(table)
 
 
+def centres(
+    peaks: Path, reference: Reference, input_length: int, *, n: int, seed: int
+) -> pa.Table:
+    """Draw `n` peaks of a BED file with replacement: a table for `score.score`.
+
+    Its alleles change nothing. Windows are centred on the summit (column 10, as in narrowPeak),
+    or else on the peak's middle; peaks whose window passes their contig's end are not drawn.
+    Raises `InputError` where none is left, or the BED file does not fit.
+    """
+    contig, start, end, summit = np.array(_rows(peaks, reference), np.int64).T
+    start = np.where(summit >= 0, start + summit, (start + end) // 2)
+    first = start - input_length // 2
+    kept = np.flatnonzero((first >= 0) & (first + input_length <= reference.lengths[contig]))
+    if not len(kept):
+        raise InputError(
+            f"{peaks}: no peak has a window of {input_length} bp within its contig; "
+            "give other peaks"
+        )
+    drawn = np.sort(np.random.default_rng(seed).choice(kept, n))
+    drawn = drawn[np.lexsort((start[drawn], contig[drawn]))]
+    table = {
+        "allele_id": np.arange(n),
+        "contig": contig[drawn].astype(np.int32),
+        "start": start[drawn],
+        "ref_len": np.zeros(n, np.int32),
+        "alt": [""] * n,
+    }
+    return pa.table(table)
+
+
 def _positions(
     rng: np.random.Generator,
     reference: Reference,
@@ -130,6 +160,17 @@ def read_bed(path: Path, reference: Reference) -> tuple[np.ndarray, np.ndarray, 
     Plain or gzip. Regions on contigs that the reference does not have are left out with a
     warning. Raises `InputError` that names the line that is no region of this reference.
     """
+    contig, start, end, _ = np.array(sorted(_rows(path, reference)), np.int64).T
+    # In coordinates along the whole reference, contigs cannot touch: each is given one bp more.
+    shift = (reference.offsets + np.arange(len(reference.offsets)))[contig]
+    furthest = np.maximum.accumulate(end + shift)
+    first = np.flatnonzero(np.r_[True, (start + shift)[1:] > furthest[:-1]])
+    last = np.r_[first[1:], len(contig)] - 1
+    return contig[first], start[first], (furthest - shift)[last]
+
+
+def _rows(path: Path, reference: Reference) -> list[tuple[int, int, int, int]]:
+    """Contig, start, end and summit (from the start; -1 without one) of each region."""
     rows, unknown = [], 0
     with open(path, "rb") as raw:
         compressed = raw.read(2) == b"\x1f\x8b"
@@ -137,30 +178,25 @@ def read_bed(path: Path, reference: Reference) -> tuple[np.ndarray, np.ndarray, 
         for number, line in enumerate(lines, 1):
             if not line.strip() or line.startswith(("#", "track", "browser")):
                 continue
-            name, *numbers = line.split()[:3]
-            if len(numbers) < 2 or not all(map(str.isdecimal, numbers)):
+            name, *fields = line.split()
+            if len(fields) < 2 or not all(map(str.isdecimal, fields[:2])):
                 raise InputError(
                     f"{path}, line {number}: expected a BED row: contig, start (from 0), end"
                 )
             contig = reference.contig(name)
-            start, end = map(int, numbers)
+            start, end = map(int, fields[:2])
             if contig is None:
                 unknown += 1
-            elif not start < end <= reference.lengths[contig]:
+                continue
+            if not start < end <= reference.lengths[contig]:
                 raise InputError(
                     f"{path}, line {number}: {start} to {end} is no region of {name}, which has "
                     f"{reference.lengths[contig]} bp; give a BED file of the reference's assembly"
                 )
-            else:
-                rows.append((contig, start, end))
+            has_summit = len(fields) > 8 and fields[8].isdecimal()
+            rows.append((contig, start, end, int(fields[8]) if has_summit else -1))
     if not rows:
         raise InputError(f"{path}: no region on a contig of the reference; give a BED file of it")
     if unknown:
         logging.warning("%s: %d regions are on contigs that the reference lacks", path, unknown)
-    contig, start, end = np.array(sorted(rows), np.int64).T
-    # In coordinates along the whole reference, contigs cannot touch: each is given one bp more.
-    shift = (reference.offsets + np.arange(len(reference.offsets)))[contig]
-    furthest = np.maximum.accumulate(end + shift)
-    first = np.flatnonzero(np.r_[True, (start + shift)[1:] > furthest[:-1]])
-    last = np.r_[first[1:], len(rows)] - 1
-    return contig[first], start[first], (furthest - shift)[last]
+    return rows
