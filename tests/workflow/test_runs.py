@@ -11,7 +11,7 @@ import pytest
 from project import DEMO, ROOT
 
 RESULTS = ("alleles.parquet", "scores.parquet", "scores.tsv.gz", "folds.parquet")
-RESULTS += ("summary.parquet", "annotated.vcf.gz")
+RESULTS += ("summary.parquet", "summary.tsv.gz", "annotated.vcf.gz")
 
 
 @pytest.fixture
@@ -23,7 +23,7 @@ def small(project):
     sheet = project.write(
         "models.tsv", f"experiment\tcheckpoint\ncellA\t{DEMO}/models/cellA.fold0.torch\n"
     )
-    project.files = {"variants": variants.name, "models": sheet.name}
+    project.files = {"variants": variants.name, "models": sheet.name, "nulls": "{n: 20}"}
     return project
 
 
@@ -64,6 +64,30 @@ def test_a_killed_run_goes_on_without_scoring_finished_chunks_again(small):
 def test_a_second_run_has_nothing_to_do(small):
     small.run(**small.files)
     assert "Nothing to be done" in small.run(**small.files)
+
+
+def test_a_null_outlives_its_run_and_does_not_change_with_the_variants(small):
+    kept = small.folder / "kept"
+    nulls = {"nulls": f"{{n: 20, dir: {kept}}}"}
+    small.run(**small.files | nulls, outdir="one")
+    (null,) = kept.iterdir()
+    made = null.stat().st_mtime_ns
+    lines = small.folder.joinpath("small.vcf").read_text().splitlines(keepends=True)
+    fewer = small.write("fewer.vcf", "".join(lines[:-9]))
+    small.run(**small.files | nulls | {"variants": fewer.name}, outdir="other")
+    assert [path.stat().st_mtime_ns for path in kept.iterdir()] == [made]
+    one, other = (pq.read_table(small.folder / d / "scores.parquet") for d in ("one", "other"))
+    assert len(other) == len(one) - 9
+    assert other == one.slice(0, len(other))
+
+
+def test_without_nulls_there_are_scores_and_nothing_made_from_nulls(small):
+    small.run(**small.files | {"nulls": "none"})
+    names = pq.read_schema(small.outdir / "scores.parquet").names
+    assert {"logfc", "jsd", "logfc_sd", "n_folds"} <= set(names)
+    assert [name for name in names if "pval" in name or "quantile" in name] == []
+    assert pq.read_table(small.outdir / "summary.parquet")["max_pval"].null_count == 17
+    assert not (small.outdir / "nulls").exists()
 
 
 def test_until_prepare_stops_after_the_checks(small):
@@ -118,7 +142,7 @@ def test_a_checkpoint_that_is_none_ends_the_run_naming_it(small):
 
 def test_an_outer_snakefile_can_use_the_rules_as_a_module(small):
     config = {"variants": "small.vcf", "reference": str(DEMO / "genome.fa.gz")}
-    config |= {"models": "models.tsv", "outdir": "mine", "device": "cpu"}
+    config |= {"models": "models.tsv", "outdir": "mine", "device": "cpu", "nulls": "none"}
     lines = [
         "module veff:",
         f'    snakefile: "{ROOT}/workflow/Snakefile"',
