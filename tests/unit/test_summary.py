@@ -1,0 +1,101 @@
+"""Planted scores of three experiments, summed up allele by allele."""
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from veff import summary
+from veff.summary import Summary
+
+N = 5  # alleles, of which number 2 is not scored
+SCORED = [0, 1, 3, 4]
+#         allele 0, 1, 3, 4
+LOGFC = {
+    "e0": [0.5, -1.0, 0.0, 2.0],
+    "e1": [-0.5, -2.0, 0.0, 1.0],
+    "e2": [0.4, 3.0, 0.0, -0.5],
+}
+PVAL = {
+    "e0": [0.2, 0.005, 1.0, 0.001],
+    "e1": [0.009, 0.001, 1.0, 0.02],
+    "e2": [0.01, 0.0001, 1.0, 0.5],
+}
+
+
+@pytest.fixture
+def alleles():
+    text = {name: [name] * N for name in ("chrom", "id", "ref", "alt", "status")}
+    return pa.table({"allele_id": range(N), "record": range(N), "pos": range(N)} | text)
+
+
+def rows(experiment, **more):
+    logfc = LOGFC[experiment]
+    n = len(logfc)
+    table = {"allele_id": SCORED, "experiment": [experiment] * n, "group": [0] * n}
+    return pa.table(table | {"logfc": logfc, "jsd": np.abs(logfc) / 10} | more)
+
+
+def column(alleles, name, tables):
+    best = Summary(alleles)
+    for table in tables:
+        best.add(table)
+    result = best.table()
+    assert result["allele_id"].to_pylist() == list(range(N))
+    assert result.schema.equals(summary.SCHEMA)
+    return result[name].to_pylist()
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("max_experiment", ["e0", "e2", None, "e0", "e0"]),
+        ("max_logfc", [0.5, 3.0, None, 0.0, 2.0]),
+        ("max_jsd", [0.05, 0.3, None, 0.0, 0.2]),
+        ("max_pval", [0.2, 0.0001, None, 1.0, 0.001]),
+        ("n_experiments", [3, 3, None, 3, 3]),
+        # Below 0.01, not at it.
+        ("n_significant", [1, 3, None, 0, 1]),
+        # An effect of 0 has the sign of 0 alone.
+        ("direction_consistency", [2 / 3, 1 / 3, None, 1.0, 2 / 3]),
+    ],
+)
+def test_each_allele_has_its_largest_effect_and_counts_over_experiments(alleles, name, expected):
+    tables = [rows(one, **{"abs_logfc.pval": PVAL[one]}) for one in LOGFC]
+    assert column(alleles, name, tables) == expected
+
+
+def test_with_a_false_discovery_rate_significance_is_that_of_the_run(alleles):
+    flags = {"e0": [True, False, False, True], "e1": [True] * 4, "e2": [False] * 4}
+    tables = [
+        rows(one, **{"abs_logfc.pval": PVAL[one], "significant_in_run": flags[one]})
+        for one in LOGFC
+    ]
+    assert column(alleles, "n_significant", tables) == [2, 1, None, 1, 2]
+
+
+@pytest.mark.parametrize("name", ["max_pval", "n_significant"])
+def test_without_nulls_nothing_is_said_of_p_values(alleles, name):
+    assert column(alleles, name, map(rows, LOGFC)) == [None] * N
+
+
+def test_the_group_of_the_largest_effect_speaks_for_its_experiment(alleles):
+    table = pa.table(
+        {
+            "allele_id": np.repeat(SCORED, 2),
+            "experiment": ["e0"] * 8,
+            "group": [0, 1] * 4,
+            "logfc": [0.1, -0.2, 3.0, 1.0, 0.0, 0.0, -4.0, 5.0],
+            "jsd": np.arange(8) / 10,
+            "abs_logfc.pval": [0.5, 0.001, 0.2, 0.001, 1.0, 0.001, 0.001, 0.3],
+        }
+    )
+    assert column(alleles, "max_logfc", [table]) == [-0.2, 3.0, None, 0.0, 5.0]
+    assert column(alleles, "max_jsd", [table]) == [0.1, 0.2, None, 0.4, 0.7]
+    assert column(alleles, "max_pval", [table]) == [0.001, 0.2, None, 1.0, 0.3]
+    assert column(alleles, "n_significant", [table]) == [1, 0, None, 0, 0]
+    assert column(alleles, "n_experiments", [table]) == [1, 1, None, 1, 1]
+
+
+def test_a_run_without_scores_has_every_allele_and_no_value(alleles):
+    for name in summary.SCHEMA.names[len(summary.KEYS) :]:
+        assert column(alleles, name, []) == [None] * N
