@@ -20,6 +20,7 @@ rule setup:
         batch_size=config["batch_size"],
         precision=config["precision"],
         engine=config["engine"],
+        top=config["top"],
     script:
         "../scripts/setup.py"
 

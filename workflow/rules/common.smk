@@ -23,6 +23,7 @@ OUT = config["outdir"].rstrip("/")
 BATCHES = sheet.batches(EXPERIMENTS, config["models_per_job"])
 GPU = int(config["device"] != "cpu")
 NULLS = {} if config["nulls"] == "none" else config["nulls"]
+TOP = config["top"]["n"]
 SCORE_VERSION = (
     1  # raised when a change of the code changes a score, so that scores are redone
 )

@@ -54,6 +54,7 @@ rule provenance:
         setup=rules.setup.output.work,
         jobs=parts("jobs"),
         nulls=nulls("json"),
+        top=f"{OUT}/parts/top.json" if TOP else [],
         scores=rules.collect.output.scores,
     output:
         f"{OUT}/provenance.json",

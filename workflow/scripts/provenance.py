@@ -13,5 +13,6 @@ with job.logged(snakemake.log[0]):
         files.setup,
         files.jobs,
         files.nulls,
+        [files.top] if files.top else [],
     )
     tables.write_json(snakemake.output[0], record)

@@ -20,5 +20,13 @@ with job.logged(snakemake.log[0]):
         precision=params.precision,
         engine=params.engine,
     )
+    if params.top["n"]:
+        work += autotune.work(
+            models,
+            task="attribute",
+            batch_size=params.top["shuffles"],
+            precision="fp32",
+            engine="cherimoya",
+        )
     said = autotune.setup(params.autotune, work, Path(output.work).parent)
     tables.write_json(output.work, {"batch_size": batch_size, "work": work, **said})

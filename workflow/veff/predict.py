@@ -331,6 +331,8 @@ def batch_size(device: torch.device | str, setting: int | str, geometry: dict) -
 def exercise(work: dict, device: torch.device | str) -> str:
     """Run one batch of the shape that `work` describes; the sha256 of what comes out.
 
+    Its `task` is 'score', or 'attribute', which attributes two windows with `batch_size` shuffles.
+
     All that a job with this work launches on the device is launched here, the comparison of the
     engines included, so that a cache warmed by this call needs no benchmark in a job. The model
     is an untrained one of the geometry and the batch is fixed, so the digest says whether two
@@ -347,6 +349,14 @@ def exercise(work: dict, device: torch.device | str) -> str:
         compile=False,
         random_state=0,
     )
+    if work["task"] == "attribute":
+        from veff import attribute
+
+        pair = _sample(3, geometry.input_length)[::2]
+        found = attribute.attributions(
+            model.to(device).eval(), pair, 0, device, work["batch_size"]
+        )
+        return hashlib.sha256(found.tobytes()).hexdigest()
     predictor = Predictor(
         model,
         geometry,

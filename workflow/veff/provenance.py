@@ -70,6 +70,7 @@ def run(
     setup: Path,
     jobs: list[Path],
     null_jobs: list[Path],
+    top_jobs: list[Path] = (),
 ) -> dict:
     """The record of the whole run, from what its rules wrote.
 
@@ -83,6 +84,7 @@ def run(
         )
     records = [read_json(path) for path in jobs]
     null_records = [read_json(path) for path in null_jobs]
+    other_records = [*null_records, *(read_json(path) for path in top_jobs)]
     seconds = sum(record["seconds"] for record in records)
     scored = sum(record["alleles"] * record["models"] for record in records)
     text = json.dumps(config, sort_keys=True)
@@ -105,7 +107,7 @@ def run(
             "devices": Counter(record["device"] for record in records),
             "seconds": round(seconds, 3),
             "allele_models_per_s": round(scored / seconds, 1) if seconds else None,
-            "autotune": autotune.total(one["autotune"] for one in (*records, *null_records)),
+            "autotune": autotune.total(one["autotune"] for one in (*records, *other_records)),
         },
         "nulls": {
             "jobs": len(null_records),

@@ -1,0 +1,58 @@
+rule top:
+    input:
+        summary=rules.collect.output.summary,
+        scoreable=rules.prepare.output.scoreable,
+        bases=rules.reference.output.bases,
+        checkpoints=rules.resolve.input.checkpoints,
+        models=rules.resolve.output[0],
+        setup=ancient(rules.setup.output.work),
+    output:
+        figures=report(
+            directory(f"{OUT}/top"),
+            patterns=["{allele}.svg"],
+            caption="../report/top.rst",
+            category="Top alleles",
+            labels={"allele": "{allele}"},
+        ),
+        attributions=f"{OUT}/attributions.parquet",
+        job=f"{OUT}/parts/top.json",
+    log:
+        f"{OUT}/logs/top.log",
+    conda:
+        "../../envs/gpu.yaml"
+    threads: 4
+    resources:
+        gpu=GPU,
+    params:
+        autotune={**config["autotune"], "device": config["device"]},
+        precision=config["precision"],
+        engine=config["engine"],
+        top=config["top"],
+    script:
+        "../scripts/top.py"
+
+
+rule report:
+    input:
+        alleles=rules.prepare.output.alleles,
+        summary=rules.collect.output.summary,
+        scores=rules.collect.output.scores,
+        folds=rules.collect.output.folds,
+        nulls=nulls("parquet"),
+        provenance=f"{OUT}/provenance.json",
+        reference=rules.reference.output,
+        aliases=config["contig_aliases"] or [],
+        top=rules.top.output.figures if TOP else [],
+    output:
+        report(
+            f"{OUT}/report.html",
+            caption="../report/report.rst",
+            category="Results",
+            labels={"what": "all results at a glance"},
+        ),
+    log:
+        f"{OUT}/logs/report.log",
+    conda:
+        "../../envs/cpu.yaml"
+    script:
+        "../scripts/report.py"

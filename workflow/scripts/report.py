@@ -1,0 +1,22 @@
+"""Draw the run as one page."""
+
+from pathlib import Path
+
+from veff import autotune, job, report
+from veff.reference import Reference
+
+with job.logged(snakemake.log[0]):
+    autotune.enable()
+    files = snakemake.input
+    aliases = Path(files.aliases) if files.aliases else None
+    report.build(
+        Path(snakemake.output[0]),
+        alleles=Path(files.alleles),
+        summary=Path(files.summary),
+        scores=Path(files.scores),
+        folds=Path(files.folds),
+        provenance=Path(files.provenance),
+        reference=Reference.open(Path(files.reference[0]).parent, aliases),
+        nulls=map(Path, files.nulls),
+        figures=sorted(Path(files.top).glob("*.png")) if files.top else (),
+    )

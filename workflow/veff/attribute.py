@@ -1,0 +1,193 @@
+"""Which bases does the predicted effect of an allele rest on?"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import groupby
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+import torch
+from cherimoya import Cherimoya
+from cherimoya.deep_lift_shap import deep_lift_shap
+from tangermeme.ersatz import dinucleotide_shuffle
+
+from veff import effects, ensemble, models, predict, windows
+from veff.reference import Reference
+from veff.windows import Geometry
+
+SCHEMA = pa.schema(
+    [
+        ("allele_id", pa.int64()),
+        ("experiment", pa.string()),
+        ("group", pa.int32()),
+        ("allele", pa.string()),
+        ("chrom", pa.string()),
+        ("start", pa.int64()),
+        ("bases", pa.string()),
+        ("attribution", pa.list_(pa.float32())),
+    ]
+)
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """What an experiment predicts for the two alleles of a variant, and why.
+
+    In arrays of two rows the first is the reference, the second the alternate. `allele` is a row
+    of the summary; `start` the 0-based position of the windows' first base; `variant` the number
+    of bases before the alleles in the window, `lengths` those of the alleles after trimming.
+    """
+
+    allele: dict
+    group: int
+    geometry: Geometry
+    start: int
+    lengths: tuple[int, int]
+    bases: np.ndarray  # uint8 [2, L], ASCII
+    reads: np.ndarray  # [2, T], expected reads a bp, over all channels
+    attribution: np.ndarray | None  # float32 [2, L]; None where a base is not A, C, G or T
+
+    @property
+    def variant(self) -> int:
+        return self.geometry.input_length // 2
+
+
+def largest(summary: Path, n: int) -> list[dict]:
+    """The `n` alleles with the largest effects; of the same allele given twice, the first."""
+    scored = ds.field("status") == "ok"
+    table = ds.dataset(summary).to_table(filter=scored)
+    order = np.argsort(-np.abs(table["max_logfc"].to_numpy()), kind="stable")[:n]
+    return table.take(order).to_pylist()
+
+
+def explain(
+    rows: list[dict],
+    scoreable: Path,
+    reference: Reference,
+    descriptions: list[dict],
+    *,
+    device: torch.device,
+    batch_size: int,
+    precision: str,
+    engine: str,
+    shuffles: int,
+) -> Iterator[Explanation]:
+    """An explanation for each row of the summary, by the experiment of its largest effect.
+
+    They come experiment by experiment. `scoreable` is the prepared table and `descriptions` those
+    of all models. A prediction has the shape of a scoring job's; it is of the windows' forward
+    strand.
+    """
+    ids = pa.array([row["allele_id"] for row in rows], pa.int64())
+    prepared = ds.dataset(scoreable).to_table(filter=pc.field("allele_id").isin(ids))
+    places = {place["allele_id"]: place for place in prepared.to_pylist()}
+    rows = sorted(rows, key=lambda row: row["max_experiment"])
+    for name, alleles in groupby(rows, lambda row: row["max_experiment"]):
+        folds = [one for one in descriptions if one["experiment"] == name]
+        geometry = Geometry(folds[0]["input_length"], folds[0]["output_length"])
+        predictors = [
+            predict.Predictor(
+                models.load(fold["checkpoint"]),
+                geometry,
+                device=device,
+                precision=precision,
+                engine=engine,
+                batch_size=batch_size,
+            )
+            for fold in folds
+        ]
+        for row in alleles:
+            yield _explain(row, places[row["allele_id"]], reference, predictors, shuffles)
+
+
+def _explain(
+    row: dict, place: dict, reference: Reference, predictors: list, shuffles: int
+) -> Explanation:
+    geometry = predictors[0].geometry
+    length = geometry.input_length
+    columns = [np.array([place[name]]) for name in ("contig", "start", "ref_len")]
+    ref, alt, _ = windows.windows(reference, *columns, [place["alt"]], length)
+    bases = np.concatenate([ref, alt])
+    group, h, p = _predict(predictors, bases)
+    known = np.isin(bases, np.frombuffer(b"ACGT", np.uint8)).all()
+    return Explanation(
+        allele=row,
+        group=group,
+        geometry=geometry,
+        start=place["start"] - length // 2,
+        lengths=(place["ref_len"], len(place["alt"])),
+        bases=bases,
+        reads=(p.sum(1) * effects.counts(h)[:, None]).cpu().numpy(),
+        attribution=_over_folds(predictors, bases, group, shuffles) if known else None,
+    )
+
+
+def _predict(predictors: list, bases: np.ndarray) -> tuple[int, torch.Tensor, torch.Tensor]:
+    """The signal group with the largest effect, its log-counts [2], its profiles [2, ch, T]."""
+    first = predictors[0]
+    padded = np.full((first.batch_size, bases.shape[1]), windows.N, np.uint8)
+    padded[:2] = bases
+    outputs = [predictor.predict(padded) for predictor in predictors]
+    answers = []
+    start = 0
+    for group, channels in enumerate(first.model.signal_groups):
+        h = torch.stack([counts[:2, group] for _, counts in outputs])
+        stop = start + channels
+        p = torch.stack([effects.profile(logits[:2, start:stop]) for logits, _ in outputs])
+        answers.append(ensemble.mean_prediction(h, p))
+        start = stop
+    group = max(range(len(answers)), key=lambda g: abs(answers[g][0].diff().item()))
+    return group, *answers[group]
+
+
+def _over_folds(predictors: list, bases: np.ndarray, group: int, shuffles: int) -> np.ndarray:
+    folds = [attributions(one.model, bases, group, one.device, shuffles) for one in predictors]
+    return np.mean(folds, 0)
+
+
+def attributions(
+    model: Cherimoya, bases: np.ndarray, group: int, device: torch.device | str, shuffles: int
+) -> np.ndarray:
+    """DeepLIFT/SHAP attributions of the log-count for two windows, float32 [2, L].
+
+    `bases` is uint8 [2, L] of A, C, G and T in ASCII. Both windows are compared with the same
+    dinucleotide shuffles, those of the first, so that the sums of the two rows differ by as much
+    as the log-counts (natural logs of 1 + count) do.
+    """
+    one_hot = (bases[:, None] == np.frombuffer(b"ACGT", np.uint8)[:, None]).astype(np.float32)
+    x = torch.from_numpy(one_hot)
+    found = deep_lift_shap(
+        model,
+        x,
+        group=group,
+        # Constant, since Triton benchmarks each number of rows on its own.
+        batch_size=shuffles,
+        references=dinucleotide_shuffle(x[:1], n=shuffles, random_state=0).expand(2, -1, -1, -1),
+        device=device,
+        # The fast path is compiled by Inductor, which keeps no choice between processes.
+        fast=False,
+    )
+    return found.sum(1).numpy()
+
+
+def table(explanations: list[Explanation]) -> pa.Table:
+    """The attributions, a row an allele of a variant; those that could not be made left out."""
+    rows = [
+        {
+            "allele_id": one.allele["allele_id"],
+            "experiment": one.allele["max_experiment"],
+            "group": one.group,
+            "allele": name,
+            "chrom": one.allele["chrom"],
+            "start": one.start,
+            "bases": one.bases[i].tobytes().decode(),
+            "attribution": one.attribution[i],
+        }
+        for one in explanations
+        if one.attribution is not None
+        for i, name in enumerate(("reference", "alternate"))
+    ]
+    return pa.Table.from_pylist(rows, schema=SCHEMA)

@@ -1,0 +1,31 @@
+"""How are names that the input gives shown to a person?"""
+
+import re
+
+LONGEST = 40  # characters
+# Control characters, and those that turn the direction of writing.
+_UNSEEN = re.compile(r"[\x00-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+
+
+def cut(text: object, longest: int = LONGEST) -> str:
+    """A text on one line, not longer than `longest` characters."""
+    text = _UNSEEN.sub(" ", str(text))
+    return text if len(text) <= longest else f"{text[: longest - 1]}…"
+
+
+def label(row: dict) -> str:
+    """An allele as people write it."""
+    return f"{cut(row['chrom'], 20)}:{row['pos']} {cut(row['ref'], 12)}>{cut(row['alt'], 12)}"
+
+
+def distinct(names: list[str]) -> list[str]:
+    """The names, with a number after one that stands there again."""
+    seen: dict[str, int] = {}
+    for name in names:
+        seen[name] = seen.get(name, 0) + 1
+    taken: dict[str, int] = {}
+    found = []
+    for name in names:
+        taken[name] = taken.get(name, 0) + 1
+        found.append(f"{name} ({taken[name]})" if seen[name] > 1 else name)
+    return found
