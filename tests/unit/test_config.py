@@ -57,13 +57,14 @@ def test_a_fault_is_one_line_with_the_key_and_what_is_allowed(given, change, mes
     assert "\n" not in str(error.value)
 
 
-def test_groups_of_keys_on_the_command_line_get_their_types(given):
-    """As Snakemake reads --config nulls='{n: 5, regions: some.bed}' autotune='{strict: true}'."""
-    texts = {"nulls": {"n": "5", "dir": "null", "scheme": "uniform"}, "fdr": 0.1}
-    given |= texts | {"autotune": {"strict": "true", "max_age_days": "1.5"}}
+def test_what_the_command_line_gives_as_text_gets_its_type(given):
+    """As Snakemake reads --config nulls='{n: 5, …}' reverse_complement=true fdr=null …"""
+    given |= {"nulls": {"n": "5", "dir": "null", "scheme": "uniform"}, "fdr": "null"}
+    given |= {"autotune": {"strict": "True", "max_age_days": "1.5"}, "reverse_complement": "true"}
     config.typed(given)
     config.check(given, SCHEMA)
     assert given["nulls"] == {"n": 5, "dir": None, "scheme": "uniform"}
+    assert (given["reverse_complement"], given["fdr"]) == (True, None)
     assert given["autotune"] == {"strict": True, "max_age_days": 1.5}
 
 

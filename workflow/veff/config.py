@@ -1,9 +1,10 @@
 """Is the configuration what the schema allows, and do the files that it names exist?"""
 
+import json
+from contextlib import suppress
 from pathlib import Path
 
 import jsonschema
-import yaml
 
 from veff.errors import InputError
 
@@ -11,15 +12,18 @@ FILES = ("variants", "reference", "models", "contig_aliases")
 
 
 def typed(config: dict) -> None:
-    """Give numbers and the like in groups of keys their type, in place.
+    """Give numbers, true, false and null their type, in place.
 
-    Of `--config nulls='{n: 100}'` Snakemake makes {'n': '100'}.
+    Of `--config nulls='{n: 100}' reverse_complement=true` Snakemake makes {'n': '100'} and 'true'.
     """
-    for group in config.values():
-        for key, text in group.items() if isinstance(group, dict) else ():
-            value = yaml.safe_load(text) if isinstance(text, str) else text
-            if value is None or isinstance(value, int | float):
-                group[key] = value
+    for key, value in config.items():
+        if isinstance(value, dict):
+            typed(value)
+        elif isinstance(value, str):
+            with suppress(ValueError):
+                literal = json.loads(value.lower())
+                if not isinstance(literal, str | list | dict):
+                    config[key] = literal
 
 
 def check(config: dict, schema: dict) -> None:
