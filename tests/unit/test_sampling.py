@@ -107,6 +107,14 @@ def test_a_bed_file_that_does_not_fit_is_refused(genome, tmp_path, text, message
         sampling.read_bed(bed, genome)
 
 
+@pytest.mark.parametrize("data", [gzip.compress(b"chr1\t5\t9\n" * 99)[:-12], b"\xff\x00\x01"])
+def test_a_bed_file_that_is_damaged_or_no_text_is_refused(genome, tmp_path, data):
+    bed = tmp_path / "regions.bed"
+    bed.write_bytes(data)
+    with pytest.raises(InputError, match=r"regions\.bed: cannot be read as a BED file"):
+        sampling.read_bed(bed, genome)
+
+
 def test_regions_on_unknown_contigs_are_left_out_with_a_warning(genome, tmp_path, caplog):
     bed = tmp_path / "regions.bed"
     bed.write_text("chr9\t5\t9\nchr1\t5\t9\n")

@@ -2,6 +2,7 @@
 
 import gzip
 import logging
+import zlib
 from pathlib import Path
 
 import numpy as np
@@ -171,30 +172,32 @@ def read_bed(path: Path, reference: Reference) -> tuple[np.ndarray, np.ndarray, 
 
 def _rows(path: Path, reference: Reference) -> list[tuple[int, int, int, int]]:
     """Contig, start, end and summit (from the start; -1 without one) of each region."""
+    try:
+        data = path.read_bytes()
+        lines = (gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data).decode().splitlines()
+    except (OSError, EOFError, zlib.error, UnicodeDecodeError) as error:
+        raise InputError(f"{path}: cannot be read as a BED file ({error})") from error
     rows, unknown = [], 0
-    with open(path, "rb") as raw:
-        compressed = raw.read(2) == b"\x1f\x8b"
-    with (gzip.open if compressed else open)(path, "rt") as lines:
-        for number, line in enumerate(lines, 1):
-            if not line.strip() or line.startswith(("#", "track", "browser")):
-                continue
-            name, *fields = line.split()
-            if len(fields) < 2 or not all(map(str.isdecimal, fields[:2])):
-                raise InputError(
-                    f"{path}, line {number}: expected a BED row: contig, start (from 0), end"
-                )
-            contig = reference.contig(name)
-            start, end = map(int, fields[:2])
-            if contig is None:
-                unknown += 1
-                continue
-            if not start < end <= reference.lengths[contig]:
-                raise InputError(
-                    f"{path}, line {number}: {start} to {end} is no region of {name}, which has "
-                    f"{reference.lengths[contig]} bp; give a BED file of the reference's assembly"
-                )
-            has_summit = len(fields) > 8 and fields[8].isdecimal()
-            rows.append((contig, start, end, int(fields[8]) if has_summit else -1))
+    for number, line in enumerate(lines, 1):
+        if not line.strip() or line.startswith(("#", "track", "browser")):
+            continue
+        name, *fields = line.split()
+        if len(fields) < 2 or not all(map(str.isdecimal, fields[:2])):
+            raise InputError(
+                f"{path}, line {number}: expected a BED row: contig, start (from 0), end"
+            )
+        contig = reference.contig(name)
+        start, end = map(int, fields[:2])
+        if contig is None:
+            unknown += 1
+            continue
+        if not start < end <= reference.lengths[contig]:
+            raise InputError(
+                f"{path}, line {number}: {start} to {end} is no region of {name}, which has "
+                f"{reference.lengths[contig]} bp; give a BED file of the reference's assembly"
+            )
+        has_summit = len(fields) > 8 and fields[8].isdecimal()
+        rows.append((contig, start, end, int(fields[8]) if has_summit else -1))
     if not rows:
         raise InputError(f"{path}: no region on a contig of the reference; give a BED file of it")
     if unknown:
