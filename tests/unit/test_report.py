@@ -263,4 +263,4 @@ def test_a_million_alleles_make_a_page_below_15_mb(tmp_path):
 
 def test_names_that_are_cut_alike_stay_apart():
     assert cut("a" * 50) == "a" * 39 + "…"
-    assert distinct(["a", "b", "a"]) == ["a (1)", "b", "a (2)"]
+    assert distinct(["a", "b", "a", "a (2)"]) == ["a", "b", "a (2)", "a (2) (2)"]

@@ -36,12 +36,16 @@ rule annotate:
         variants=config["variants"],
         reference=rules.reference.output,
         summary=rules.collect.output.summary,
+        scores=rules.collect.output.scores,
+        models=rules.resolve.output[0],
     output:
         f"{OUT}/annotated.vcf.gz",
     log:
         f"{OUT}/logs/annotate.log",
     conda:
         "../../envs/cpu.yaml"
+    params:
+        experiments=config["info_experiments"],
     script:
         "../scripts/annotate.py"
 

@@ -2,17 +2,26 @@
 
 from pathlib import Path
 
-from veff import annotate, autotune, job, summary
+import pyarrow.parquet as pq
+
+from veff import annotate, autotune, info, job, tables
 from veff.reference import Reference
 
 with job.logged(snakemake.log[0]):
     autotune.enable()
     reference = Reference.open(Path(snakemake.input.reference[0]).parent)
+    files = snakemake.input
+    experiments = info.PerExperiment(
+        Path(files.scores),
+        tables.read_json(files.models),
+        snakemake.params.experiments,
+        pq.read_metadata(files.summary).num_rows,
+    )
     annotate.annotate(
-        Path(snakemake.input.variants),
+        Path(files.variants),
         Path(snakemake.output[0]),
-        summary.HEADER,
-        summary.info(snakemake.input.summary),
+        info.header(experiments),
+        info.texts(files.summary, experiments),
         dict(zip(reference.names, reference.lengths.tolist(), strict=True)),
         reference,
     )

@@ -18,14 +18,13 @@ def label(row: dict) -> str:
     return f"{cut(row['chrom'], 20)}:{row['pos']} {cut(row['ref'], 12)}>{cut(row['alt'], 12)}"
 
 
-def distinct(names: list[str]) -> list[str]:
+def distinct(names: list[str], form: str = "{} ({})") -> list[str]:
     """The names, with a number after one that stands there again."""
-    seen: dict[str, int] = {}
+    found: dict[str, None] = {}
     for name in names:
-        seen[name] = seen.get(name, 0) + 1
-    taken: dict[str, int] = {}
-    found = []
-    for name in names:
-        taken[name] = taken.get(name, 0) + 1
-        found.append(f"{name} ({taken[name]})" if seen[name] > 1 else name)
-    return found
+        new, n = name, 1
+        while new in found:
+            n += 1
+            new = form.format(name, n)
+        found[new] = None
+    return list(found)

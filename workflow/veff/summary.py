@@ -1,7 +1,5 @@
 """What is the largest effect of each allele, over all experiments?"""
 
-from collections.abc import Iterator
-from itertools import groupby
 from pathlib import Path
 
 import numpy as np
@@ -38,19 +36,6 @@ COLUMNS = {
 }
 SCHEMA = columns.schema(COLUMNS)
 KEYS = SCHEMA.names[: SCHEMA.get_field_index("max_experiment")]
-INFO = {
-    "CHERI_STATUS": ("String", "Whether the allele was scored (ok, duplicate), or why not"),
-    "CHERI_MAX_LOGFC": ("Float", "log2 fold change of counts, largest over the experiments"),
-    "CHERI_MAX_JSD": ("Float", "Jensen-Shannon distance (base 2) in that experiment"),
-    "CHERI_PVAL": ("Float", "Empirical p-value of the absolute fold change in that experiment"),
-    "CHERI_MAX_EXP": ("String", "The experiment with the largest absolute log2 fold change"),
-}
-HEADER = [
-    f'##INFO=<ID={name},Number=A,Type={kind},Description="{description}">'
-    for name, (kind, description) in INFO.items()
-]
-# VEP and bcftools split INFO at these.
-UNSAFE = str.maketrans({c: "_" for c in " ,;=\t"})
 
 
 class Summary:
@@ -113,21 +98,6 @@ class Summary:
         return pa.table({name: self._alleles[name] for name in KEYS} | values, schema=SCHEMA)
 
 
-def info(summary: Path) -> Iterator[str]:
-    """For each record of the input, in order, the text to add to its INFO column.
-
-    Every field has one value an ALT; a record without ALT gets none.
-    """
-    names = ["record", "alt", "status", "max_logfc", "max_jsd", "max_pval", "max_experiment"]
-    for _, alleles in groupby(_rows(summary, names), lambda row: row[0]):
-        _, alts, *values = zip(*alleles, strict=True)
-        if alts == (".",):
-            yield ""
-            continue
-        texts = (",".join(map(_text, value)) for value in values)
-        yield ";".join(f"{name}={text}" for name, text in zip(INFO, texts, strict=True))
-
-
 def closing(outdir: str | Path, n: int = 10) -> str:
     """The alleles with the largest effects, and where the results are, for a person to read."""
     outdir = Path(outdir)
@@ -156,17 +126,3 @@ def closing(outdir: str | Path, n: int = 10) -> str:
 
 def _p(value: float | None) -> str:
     return "" if value is None else f"{value:.2g}"
-
-
-def _rows(path: Path, names: list[str]) -> Iterator[tuple]:
-    for batch in pq.ParquetFile(path).iter_batches(columns=names):
-        yield from zip(*(column.to_pylist() for column in batch.columns), strict=True)
-
-
-def _text(value) -> str:
-    match value:
-        case None:
-            return "."
-        case float():
-            return f"{value:.5g}"
-    return str(value).translate(UNSAFE)

@@ -1,0 +1,94 @@
+"""The INFO fields, as pysam reads them in an annotated VCF."""
+
+import re
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pysam
+import pytest
+
+from veff import annotate, info
+
+VCF = """##fileformat=VCFv4.2
+##contig=<ID=1,length=1000>
+#CHROM\tPOS\tID\tREF\tALT\tQUAL\tFILTER\tINFO
+1\t5\t.\tA\tC,G\t.\t.\tDP=3
+1\t7\t.\tA\t.\t.\t.\t.
+1\t9\t.\tA\t<DEL>\t.\t.\t.
+"""
+MODELS = [
+    {"experiment": name, "sha256": f"{i}{k}" * 32}
+    for i, name in enumerate(['K562 "new"; a=b', "K562 'new'; a=b", "third"])
+    for k in (0, 1)
+]
+NAMES = list(dict.fromkeys(model["experiment"] for model in MODELS))
+KEYS = ("K562__new___a_b", "K562__new___a_b_2")
+
+
+@pytest.fixture
+def records(tmp_path):
+    """The annotated records, two of three experiments shown, the first with two groups."""
+    (tmp_path / "in.vcf").write_text(VCF)
+    summary = {
+        "allele_id": range(4),
+        "record": [0, 0, 1, 2],
+        "alt": ["C", "G", ".", "<DEL>"],
+        "status": ["ok", "duplicate", "no_alt", "symbolic"],
+        "max_logfc": [0.123456789, -2.0, None, None],
+        "max_jsd": [0.5, 0.25, None, None],
+        "max_pval": [0.01, 1e-4, None, None],
+        "max_experiment": [NAMES[0], "third", None, None],
+    }
+    pq.write_table(pa.table({k: list(v) for k, v in summary.items()}), tmp_path / "summary")
+    rows = [
+        (0, NAMES[0], 0.123456789, 0.5, 0.01),
+        (1, NAMES[0], -0.5, 0.2, 0.02),
+        (0, NAMES[0], 0.1, 0.9, 0.9),  # another group, of a smaller effect
+        (1, NAMES[0], 0.75, 0.3, 0.03),  # another group, of a larger effect
+        (0, NAMES[1], 0.0, 0.0, 1.0),
+        (1, NAMES[1], -1.0, 0.1, 0.5),
+        (0, "third", 9.0, 0.1, 0.5),
+    ]
+    columns = ("allele_id", "experiment", "logfc", "jsd", "abs_logfc.pval")
+    scores = pa.table(dict(zip(columns, map(list, zip(*rows, strict=True)), strict=True)))
+    pq.write_table(scores, tmp_path / "scores")
+    experiments = info.PerExperiment(tmp_path / "scores", MODELS, 2, 4)
+    out = tmp_path / "out.vcf.gz"
+    texts = info.texts(tmp_path / "summary", experiments)
+    annotate.annotate(tmp_path / "in.vcf", out, info.header(experiments), texts, {"1": 1000})
+    with pysam.VariantFile(str(out)) as file:
+        return file.header, list(file)
+
+
+def test_each_experiment_shown_has_a_value_an_allele(records):
+    _, (first, *_) = records
+    assert first.info[f"CHERI_LOGFC_{KEYS[0]}"] == pytest.approx((0.12346, 0.75))
+    assert first.info[f"CHERI_JSD_{KEYS[0]}"] == pytest.approx((0.5, 0.3))
+    assert first.info[f"CHERI_PVAL_{KEYS[0]}"] == pytest.approx((0.01, 0.03))
+    assert first.info[f"CHERI_LOGFC_{KEYS[1]}"] == (0.0, -1.0)
+    assert not [key for key in first.info if "third" in key]
+    assert first.info["CHERI_MAX_LOGFC"] == pytest.approx((0.12346, -2))
+    assert first.info["CHERI_STATUS"] == ("ok", "duplicate")
+    assert first.info["DP"] is not None
+
+
+def test_alleles_without_scores_have_a_status_and_missing_values(records):
+    _, (_, none, symbolic) = records
+    assert not [key for key in none.info if key.startswith("CHERI")]
+    assert symbolic.info["CHERI_STATUS"] == ("symbolic",)
+    assert symbolic.info[f"CHERI_LOGFC_{KEYS[0]}"] == (None,)
+
+
+def test_the_header_says_formula_models_precision_and_version(records):
+    header, _ = records
+    own = [key for key in header.info if key.startswith("CHERI")]
+    assert len(own) == 5 + 2 * 3
+    for key in own:
+        assert header.info[key].number == "A"
+        assert re.fullmatch(r"[A-Za-z_][0-9A-Za-z_.]*", key)
+        assert header.info[key].record["Source"].strip('"') == "cherimoya-veff"
+        assert header.info[key].record["Version"].strip('"')
+    said = header.info[f"CHERI_LOGFC_{KEYS[0]}"].description
+    assert "(h_alt - h_ref) / ln(2)" in said
+    assert "5 significant digits" in said
+    assert "000000000000 010101010101" in said
