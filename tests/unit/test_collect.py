@@ -4,6 +4,7 @@ import gzip
 import itertools
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -51,7 +52,7 @@ def run(tmp_path):
         tables.write_parquet(path, pieces)
         return path
 
-    def of(chunks=((4, 2), (0,)), groups=1):
+    def of(chunks=((4, 2), (0,)), groups=1, order=("e0", "e1", "e2"), partitioned=False):
         batches = ((0, 1), (2,))
         answers, folds = (
             [
@@ -60,10 +61,10 @@ def run(tmp_path):
             ]
             for kind, n in (("answers", 1), ("folds", 2))
         )
-        outputs = {"scores": "s.parquet", "scores_tsv": "s.tsv.gz", "folds_out": "f.parquet"}
+        outputs = {"scores": "s.parquet", "folds_out": "f.parquet"}
         outputs |= {"summary": "summary.parquet", "summary_tsv": "summary.tsv.gz"}
         outputs = {key: tmp_path / name for key, name in outputs.items()}
-        collect(alleles, answers, folds, **outputs)
+        collect(alleles, answers, folds, list(order), partitioned=partitioned, **outputs)
         return outputs
 
     return of
@@ -77,6 +78,41 @@ def test_each_allele_has_its_own_score_under_each_experiment_in_input_order(run)
         for allele, scored_as in ((0, 0), (2, 2), (3, 0), (4, 4))
     ]
     assert [(r["experiment"], r["allele_id"], r["alt"], r["jsd"]) for r in rows] == expected
+
+
+def test_experiments_come_in_the_order_of_the_sheet_whatever_their_batch(run):
+    straight, other = (
+        pq.read_table(run(order=order)["scores"]).to_pylist()
+        for order in (("e0", "e1", "e2"), ("e2", "e0", "e1"))
+    )
+    assert other == straight[8:] + straight[:8]
+
+
+def test_a_folder_with_a_file_an_experiment_has_the_same_rows(run):
+    whole = pq.read_table(run()["scores"])
+    folder = run(partitioned=True)["scores"]
+    assert [path.parent.name for path in sorted(folder.rglob("*.parquet"))] == [
+        "experiment=e0",
+        "experiment=e1",
+        "experiment=e2",
+    ]
+    read = pd.read_parquet(folder).astype({"experiment": str})
+    order = ["experiment", "allele_id", "group"]
+    expected = whole.to_pandas().sort_values(order, ignore_index=True)
+    read = read[expected.columns].sort_values(order, ignore_index=True)
+    pd.testing.assert_frame_equal(read, expected, check_dtype=False)
+
+
+def test_an_experiment_with_any_name_has_a_file_of_its_own(tmp_path):
+    schema = pa.schema({"experiment": pa.string(), "x": pa.int64()})
+    names = ["a b", "a/b", "..", "ä=%2F", "1"]
+    with tables.parquet(tmp_path / "scores", schema, partitioned=True) as write:
+        for number, name in enumerate(names):
+            write(pa.table({"experiment": [name], "x": [number]}, schema=schema))
+    read = pd.read_parquet(tmp_path / "scores").sort_values("x")
+    assert read["experiment"].tolist() == names
+    read = tables.dataset(tmp_path / "scores").to_table().sort_by("x")
+    assert read["experiment"].to_pylist() == names
 
 
 def test_folds_are_kept_apart(run):
@@ -101,7 +137,9 @@ def test_the_number_of_chunks_changes_no_byte(run):
 
 def test_the_tsv_says_what_the_parquet_says(run):
     outputs = run()
-    with gzip.open(outputs["scores_tsv"], "rt") as handle:
+    tsv = outputs["scores"].with_name("s.tsv.gz")
+    tables.parquet_to_tsv(outputs["scores"], tsv)
+    with gzip.open(tsv, "rt") as handle:
         header, *lines = handle.read().splitlines()
     table = pq.read_table(outputs["scores"])
     assert header.split("\t") == table.column_names
@@ -128,13 +166,14 @@ def test_no_scoreable_allele_gives_empty_tables_with_all_columns(tmp_path):
     text = {name: pa.array([], pa.string()) for name in ("chrom", "id", "ref", "alt", "status")}
     ids = {name: pa.array([], pa.int64()) for name in ("allele_id", "record", "pos", "scored_as")}
     pq.write_table(pa.table(text | ids), alleles)
-    names = ("scores", "scores_tsv", "folds_out", "summary", "summary_tsv")
+    names = ("scores", "folds_out", "summary", "summary_tsv")
     outputs = {name: tmp_path / name for name in names}
-    collect(alleles, [[]], [[]], **outputs)
+    collect(alleles, [[]], [[]], ["e0"], **outputs)
     expected = columns.answers(nulls=False, fdr=False).names
     assert pq.read_table(outputs["scores"]).schema.names == expected
     assert len(pq.read_table(outputs["folds_out"])) == 0
-    with gzip.open(outputs["scores_tsv"], "rt") as handle:
+    tables.parquet_to_tsv(outputs["scores"], tmp_path / "s.tsv.gz")
+    with gzip.open(tmp_path / "s.tsv.gz", "rt") as handle:
         assert handle.read().split() == expected
 
 

@@ -4,7 +4,7 @@ localrules:
 
 rule setup:
     input:
-        models=rules.resolve.output[0],
+        models=expand(rules.inspect.output, batch=BATCHES),
     output:
         # Beside it stand the seed archives: of this job's GPU, and later of others that jobs meet.
         work=f"{OUT}/autotune/setup.json",

@@ -1,4 +1,5 @@
 import yaml
+from dataclasses import asdict
 from pathlib import Path
 
 from snakemake.exceptions import WorkflowError
@@ -6,7 +7,7 @@ from snakemake.utils import validate
 
 from veff import autotune
 from veff import config as settings
-from veff import sheet, summary, tables
+from veff import descriptions, plan, sheet, summary, tables
 from veff.errors import InputError
 
 SCHEMA = Path(workflow.current_basedir) / "../schemas/config.schema.yaml"
@@ -15,12 +16,18 @@ try:
     settings.typed(config)
     settings.check(config, yaml.safe_load(SCHEMA.read_text()))
     validate(config, str(SCHEMA))  # fills in the defaults
-    EXPERIMENTS = sheet.read(config["models"])
+    EXPERIMENTS = sheet.read(config["models"], config["catv1_revision"])
 except InputError as error:
     raise WorkflowError(str(error)) from None
 
 OUT = config["outdir"].rstrip("/")
-BATCHES = sheet.batches(EXPERIMENTS, config["models_per_job"])
+# By name, a hash of their content; those that this folder already has stay as they are.
+BATCHES = sheet.batches(
+    EXPERIMENTS,
+    plan.models_per_job(config["models_per_job"], EXPERIMENTS),
+    descriptions.batches(Path(OUT, "models")),
+)
+PARTITIONED = len(EXPERIMENTS) > plan.EXPERIMENTS_A_FILE
 GPU = int(config["device"] != "cpu")
 NULLS = {} if config["nulls"] == "none" else config["nulls"]
 TOP = config["top"]["n"]
@@ -33,7 +40,7 @@ HOW = {key: config[key] for key in ("ensemble", "reverse_complement", "precision
 
 wildcard_constraints:
     chunk=r"\d+",
-    batch=r"\d+",
+    batch="[0-9a-f]{12}",
 
 
 def parts(kind):
@@ -43,7 +50,7 @@ def parts(kind):
         prepared = tables.read_json(checkpoints.prepare.get().output.summary)
         return [
             f"{OUT}/parts/{kind}/{chunk}.{batch}.{'json' if kind == 'jobs' else 'parquet'}"
-            for batch in range(len(BATCHES))
+            for batch in BATCHES
             for chunk in range(prepared["chunks"])
         ]
 
@@ -58,15 +65,43 @@ def nulls(extension):
         wanted = NULLS and prepared["chunks"]
         return [
             f"{OUT}/parts/nulls/{batch}.{extension}"
-            for batch in range(len(BATCHES) if wanted else 0)
+            for batch in (BATCHES if wanted else ())
         ]
 
     return of
 
 
+def peaks_of(experiments):
+    """The peaks of those experiments that have any, by name."""
+    return {one.name: one.peaks for one in experiments if one.peaks}
+
+
 def checkpoint_files(wildcards):
-    """The checkpoint files of a model batch."""
-    return [path for one in BATCHES[int(wildcards.batch)] for path in one.checkpoints]
+    """The checkpoints of a model batch that are the user's own files."""
+    return [path for one in BATCHES[wildcards.batch] for path in one.files]
+
+
+def from_hub(batch):
+    """The names of a model batch's checkpoints in CATv1's repository."""
+    return [name for one in BATCHES[batch] for name in one.from_hub]
+
+
+def downloads(wildcards):
+    """What is known of a model batch's downloads, where it has any."""
+    return rules.download.output if from_hub(wildcards.batch) else []
+
+
+def table(path):
+    """A Parquet table of all experiments: a file, or a folder with a file for each."""
+    return directory(path) if PARTITIONED else path
+
+
+def tsv_of_scores(wildcards):
+    """The scores as text, where they are not too many for it."""
+    prepared = tables.read_json(checkpoints.prepare.get().output.summary)
+    rows = prepared["alleles"] * len(EXPERIMENTS)
+    small = rows <= plan.TSV_ROWS and not PARTITIONED
+    return rules.scores_tsv.output if small else []
 
 
 def closing_words():
@@ -74,5 +109,10 @@ def closing_words():
     record = Path(OUT, "provenance.json")
     if not record.is_file():
         return f"Done so far: {OUT}"
-    tuned = tables.read_json(record)["scoring"]["autotune"]
-    return f"{summary.closing(OUT)}\n{autotune.last_line(tuned)}"
+    record = tables.read_json(record)
+    lines = [
+        f"The same checkpoint twice: {', '.join(names)}"
+        for names in record["duplicates"]
+    ]
+    tuned = record["scoring"]["autotune"]
+    return "\n".join([summary.closing(OUT), *lines, autotune.last_line(tuned)])

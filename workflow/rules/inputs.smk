@@ -1,7 +1,3 @@
-localrules:
-    resolve,
-
-
 rule reference:
     input:
         config["reference"],
@@ -32,25 +28,9 @@ checkpoint prepare:
     params:
         chunk_size=config["chunk_size"],
         device=config["device"],
-        models=sum(len(one.checkpoints) for one in BATCHES[0]),
+        models=plan.models_a_job(f"{OUT}/prepared/summary.json", BATCHES),
         max_allele_length=config["max_allele_length"],
         max_ref_mismatch=config["max_ref_mismatch"],
         malformed_rows=config["malformed_rows"],
     script:
         "../scripts/prepare.py"
-
-
-rule resolve:
-    input:
-        sheet=config["models"],
-        checkpoints=[path for one in EXPERIMENTS for path in one.checkpoints],
-    output:
-        f"{OUT}/models.json",
-    log:
-        f"{OUT}/logs/resolve.log",
-    conda:
-        "../../envs/cpu.yaml"
-    params:
-        max_allele_length=config["max_allele_length"],
-    script:
-        "../scripts/resolve.py"

@@ -9,12 +9,13 @@ rule collect:
         folds=parts("folds"),
         nulls=nulls("parquet"),
         regions=NULLS.get("regions") or [],
-        models=rules.resolve.output[0],
+        peaks=list(peaks_of(EXPERIMENTS).values()),
+        models=rules.models.output.models,
         contigs=rules.reference.output.contigs,
     output:
-        scores=f"{OUT}/scores.parquet",
-        tsv=f"{OUT}/scores.tsv.gz",
-        folds=f"{OUT}/folds.parquet",
+        # Above so many experiments, folders with a file for each.
+        scores=table(f"{OUT}/scores.parquet"),
+        folds=table(f"{OUT}/folds.parquet"),
         summary=f"{OUT}/summary.parquet",
         summary_tsv=f"{OUT}/summary.tsv.gz",
     log:
@@ -23,12 +24,27 @@ rule collect:
         "../../envs/cpu.yaml"
     params:
         batches=len(BATCHES),
-        nulls=NULLS,
+        experiments=[one.name for one in EXPERIMENTS],
+        partitioned=PARTITIONED,
+        nulls=NULLS and NULLS | {"peaks": peaks_of(EXPERIMENTS)},
         fdr=config["fdr"],
         how=HOW,
         version=SCORE_VERSION,
     script:
         "../scripts/collect.py"
+
+
+rule scores_tsv:
+    input:
+        rules.collect.output.scores,
+    output:
+        f"{OUT}/scores.tsv.gz",
+    log:
+        f"{OUT}/logs/scores_tsv.log",
+    conda:
+        "../../envs/cpu.yaml"
+    script:
+        "../scripts/scores_tsv.py"
 
 
 rule annotate:
@@ -37,7 +53,7 @@ rule annotate:
         reference=rules.reference.output,
         summary=rules.collect.output.summary,
         scores=rules.collect.output.scores,
-        models=rules.resolve.output[0],
+        models=rules.models.output.models,
     output:
         f"{OUT}/annotated.vcf.gz",
     log:
@@ -54,7 +70,7 @@ rule provenance:
     input:
         contigs=rules.reference.output.contigs,
         prepared=rules.prepare.output.summary,
-        models=rules.resolve.output[0],
+        models=rules.models.output.models,
         setup=rules.setup.output.work,
         jobs=parts("jobs"),
         nulls=nulls("json"),

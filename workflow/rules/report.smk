@@ -3,8 +3,7 @@ rule top:
         summary=rules.collect.output.summary,
         scoreable=rules.prepare.output.scoreable,
         bases=rules.reference.output.bases,
-        checkpoints=rules.resolve.input.checkpoints,
-        models=rules.resolve.output[0],
+        models=rules.models.output.models,
         setup=ancient(rules.setup.output.work),
     output:
         figures=report(

@@ -2,9 +2,8 @@ rule score:
     input:
         scoreable=rules.prepare.output.scoreable,
         bases=rules.reference.output.bases,
-        checkpoints=checkpoint_files,
-        # Made anew when the sheet changes, but what they say of this batch stays the same.
-        models=ancient(rules.resolve.output[0]),
+        models=rules.resolve.output[0],
+        # Made anew when models are added, which changes nothing for those that are there.
         setup=ancient(rules.setup.output.work),
     output:
         answers=f"{OUT}/parts/answers/{{chunk}}.{{batch}}.parquet",
@@ -18,9 +17,6 @@ rule score:
     resources:
         gpu=GPU,
     params:
-        experiments=lambda wildcards: [
-            one.name for one in BATCHES[int(wildcards.batch)]
-        ],
         autotune={**config["autotune"], "device": config["device"]},
         how={**HOW, "engine": config["engine"]},
         version=SCORE_VERSION,
@@ -32,8 +28,8 @@ rule null:
     input:
         bases=rules.reference.output.bases,
         regions=NULLS.get("regions") or [],
-        checkpoints=checkpoint_files,
-        models=ancient(rules.resolve.output[0]),
+        peaks=lambda wildcards: list(peaks_of(BATCHES[wildcards.batch]).values()),
+        models=rules.resolve.output[0],
         setup=ancient(rules.setup.output.work),
     output:
         nulls=f"{OUT}/parts/nulls/{{batch}}.parquet",
@@ -46,11 +42,8 @@ rule null:
     resources:
         gpu=GPU,
     params:
-        experiments=lambda wildcards: [
-            one.name for one in BATCHES[int(wildcards.batch)]
-        ],
         autotune={**config["autotune"], "device": config["device"]},
-        nulls=NULLS,
+        nulls=lambda wildcards: NULLS | {"peaks": peaks_of(BATCHES[wildcards.batch])},
         folder=NULLS.get("dir") or f"{OUT}/nulls",
         how=HOW,
         engine=config["engine"],

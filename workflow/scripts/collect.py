@@ -17,11 +17,12 @@ with job.logged(snakemake.log[0]):
         collect.by_batch(files.folds, params.batches),
         nulls=null.Nulls(files.nulls, nulls) if nulls else None,
         fdr=params.fdr,
+        experiments=params.experiments,
+        partitioned=params.partitioned,
         metadata=provenance.of_scores(
             models, how, {name: null.digest(one) for name, one in nulls.items()}, params.fdr
         ),
         scores=output.scores,
-        scores_tsv=output.tsv,
         folds_out=output.folds,
         summary=output.summary,
         summary_tsv=output.summary_tsv,

@@ -14,9 +14,7 @@ with job.logged(snakemake.log[0]):
     from veff.reference import Reference
 
     reference = Reference.open(Path(files.bases).parent)
-    descriptions = [
-        one for one in tables.read_json(files.models) if one["experiment"] in params.experiments
-    ]
+    descriptions = tables.read_json(files.models)
     wanted = null.identities(
         descriptions, reference.sha256, params.nulls, {**params.how, "version": params.version}
     )

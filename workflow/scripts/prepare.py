@@ -20,4 +20,4 @@ with job.logged(snakemake.log[0]):
         max_ref_mismatch=params.max_ref_mismatch,
         malformed_rows=params.malformed_rows,
     )
-    tables.write_json(output.summary, summary)
+    tables.write_json(output.summary, summary | {"models_a_job": params.models})

@@ -1,11 +1,14 @@
-"""Check every checkpoint of the model sheet, and write down what it is."""
+"""Accept a batch's models for scoring, or say which one is wrong."""
 
-from veff import autotune, job, sheet, tables
+from veff import autotune, descriptions, job, tables
 
 with job.logged(snakemake.log[0]):
     autotune.enable()
-    from veff import models
-
-    experiments = sheet.read(snakemake.input.sheet)
-    descriptions = models.resolve(experiments, snakemake.params.max_allele_length)
-    tables.write_json(snakemake.output[0], descriptions)
+    params, files = snakemake.params, snakemake.input
+    accepted = descriptions.accept(
+        tables.read_json(files.inspected),
+        params.max_allele_length,
+        params.assemblies,
+        tables.read_json(files.contigs)["assembly"],
+    )
+    tables.write_json(snakemake.output[0], accepted)

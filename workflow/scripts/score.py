@@ -15,9 +15,7 @@ with job.logged(snakemake.log[0]):
     from veff import predict, score
     from veff.reference import Reference
 
-    descriptions = [
-        one for one in tables.read_json(files.models) if one["experiment"] in params.experiments
-    ]
+    descriptions = tables.read_json(files.models)
     answers, folds = score.score(
         pq.ParquetFile(files.scoreable).read_row_group(int(snakemake.wildcards.chunk)),
         Reference.open(Path(files.bases).parent),

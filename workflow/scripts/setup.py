@@ -3,11 +3,15 @@
 from pathlib import Path
 
 from veff import autotune, job, tables
+from veff.errors import InputError
 
 with job.logged(snakemake.log[0]):
     autotune.enable()
     params, output = snakemake.params, snakemake.output
-    models = tables.read_json(snakemake.input.models)
+    inspected = [one for path in snakemake.input.models for one in tables.read_json(path)]
+    models = [one for one in inspected if "error" not in one]
+    if not models:
+        raise InputError(f"no checkpoint can be used; the first: {inspected[0]['error']}")
     autotune.claim(params.autotune)  # before torch looks at the GPUs
     from veff import predict
 

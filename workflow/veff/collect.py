@@ -2,6 +2,7 @@
 
 import json
 import logging
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +13,7 @@ import pyarrow.parquet as pq
 from veff import columns
 from veff.null import Nulls, judge
 from veff.summary import Summary
-from veff.tables import aside, tsv_gz, write_parquet
+from veff.tables import parquet, tsv_gz, write_parquet
 
 KEYS = list(columns.ALLELE)
 
@@ -21,12 +22,13 @@ def collect(
     alleles: Path,
     answers: list[list[Path]],
     folds: list[list[Path]],
+    experiments: list[str],
     *,
+    partitioned: bool = False,
     nulls: Nulls | None = None,
     fdr: float | None = None,
     metadata: dict | None = None,
     scores: Path,
-    scores_tsv: Path,
     folds_out: Path,
     summary: Path,
     summary_tsv: Path,
@@ -34,9 +36,11 @@ def collect(
     """Stack the experiments' answers, and their folds', over all chunks.
 
     `answers` and `folds` are the part files, a list a model batch, each in the order of the
-    chunks; a part has one row group an experiment. Written are `scores` and `scores_tsv` (the
-    answers), `folds_out`, and `summary` and `summary_tsv`, one row an allele. Alleles come in
-    input order within an experiment; a duplicate has the scores of the allele that it repeats.
+    chunks; a part has one row group an experiment. Written are `scores` (the answers),
+    `folds_out`, and `summary` and `summary_tsv`, one row an allele. `experiments` says in which
+    order they come. Alleles come in input order within an experiment; a duplicate has the scores
+    of the allele that it repeats. `partitioned` makes `scores` and `folds_out` folders with one
+    file an experiment (`tables.parquet`).
     `nulls` and `fdr` are for `null.judge`; `metadata` goes into the Parquet files' schemas. One
     experiment is held in memory at a time.
 
@@ -47,35 +51,35 @@ def collect(
     best = Summary(table)
     made_by = {"veff": json.dumps(metadata or {})}
     schema = columns.answers(nulls is not None, fdr is not None).with_metadata(made_by)
-    with (
-        aside(scores) as temporary,
-        pq.ParquetWriter(temporary, schema) as parquet,
-        tsv_gz(scores_tsv, schema) as tsv,
-    ):
-        for experiment in _experiments(answers):
+    with parquet(scores, schema, partitioned) as write:
+        for experiment in _experiments(answers, experiments):
             if nulls is not None:
                 experiment = judge(experiment, nulls[experiment["experiment"][0].as_py()], fdr)
             rows = stack.rows(experiment, schema)
-            parquet.write_table(rows)
-            tsv.write(rows)
+            write(rows)
             best.add(rows)
             logging.info("%s: %d rows", rows["experiment"][0], len(rows))
     schema = columns.FOLDS.with_metadata(made_by)
-    with aside(folds_out) as temporary, pq.ParquetWriter(temporary, schema) as parquet:
-        for experiment in _experiments(folds):
-            parquet.write_table(stack.rows(experiment, schema))
+    with parquet(folds_out, schema, partitioned) as write:
+        for experiment in _experiments(folds, experiments):
+            write(stack.rows(experiment, schema))
     rows = best.table().replace_schema_metadata(made_by)
     write_parquet(summary, [rows])
     with tsv_gz(summary_tsv, rows.schema) as tsv:
         tsv.write(rows)
 
 
-def _experiments(batches: list[list[Path]]):
-    """For each experiment in order, its rows over all chunks."""
-    for parts in batches:
-        files = [pq.ParquetFile(part) for part in parts]
-        for group in range(files[0].num_row_groups if files else 0):
-            yield pa.concat_tables(file.read_row_group(group) for file in files)
+def _experiments(batches: list[list[Path]], order: list[str]) -> Iterator[pa.Table]:
+    """For each experiment in order, its rows over all chunks; nothing where no chunk is."""
+    where = {}
+    for parts in filter(None, batches):
+        first = pq.ParquetFile(parts[0])
+        for group in range(first.num_row_groups):
+            name = first.read_row_group(group, ["experiment"])["experiment"][0].as_py()
+            where[name] = parts, group
+    for name in order if where else ():
+        parts, group = where[name]
+        yield pa.concat_tables(pq.ParquetFile(part).read_row_group(group) for part in parts)
 
 
 class _Stack:

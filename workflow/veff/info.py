@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 import veff
 from veff import columns
 from veff.names import cut, distinct
+from veff.tables import dataset
 
 DIGITS = 5
 # Of the largest effect over the experiments: field, column of the summary, type, meaning.
@@ -45,7 +46,7 @@ class PerExperiment:
         self._hashes = {
             name: [model["sha256"][:12] for model in folds] for name, folds in islice(by_name, n)
         }
-        data = ds.dataset(scores)
+        data = dataset(scores)
         self._columns = {
             field: column for field, column in FIELDS.items() if column in data.schema.names
         }

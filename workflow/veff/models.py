@@ -1,17 +1,15 @@
-"""Are the checkpoints what they claim to be, and how is one loaded?"""
+"""What is in a checkpoint, and how is it loaded?"""
 
 import hashlib
 import logging
 import pickle
-from collections import Counter
 from pathlib import Path
 
 from cherimoya import Cherimoya
 
+from veff.descriptions import GEOMETRY
 from veff.errors import InputError
-from veff.sheet import Experiment
-
-GEOMETRY = ("n_filters", "n_layers", "expansion", "signal_groups", "n_control_tracks")
+from veff.sheet import HUB
 
 
 def load(checkpoint: str | Path) -> Cherimoya:
@@ -27,12 +25,12 @@ def load(checkpoint: str | Path) -> Cherimoya:
     except pickle.UnpicklingError as error:
         raise InputError(
             f"{checkpoint}: not a file of weights alone, so it was not opened "
-            f"({str(error).splitlines()[0]}); save the model again with Cherimoya.save"
+            f"({_line(error)}); save the model again with Cherimoya.save"
         ) from error
     except (OSError, EOFError, RuntimeError, KeyError, TypeError, ValueError) as error:
         raise InputError(
             f"{checkpoint}: not a Cherimoya checkpoint, or cut short "
-            f"({str(error).splitlines()[0]}); fetch it again or save it with Cherimoya.save"
+            f"({_line(error)}); fetch it again or save it with Cherimoya.save"
         ) from error
     broken = [name for name, weight in model.state_dict().items() if not weight.isfinite().all()]
     if broken:
@@ -40,51 +38,50 @@ def load(checkpoint: str | Path) -> Cherimoya:
     return model.eval()
 
 
-def resolve(experiments: list[Experiment], max_allele_length: int) -> list[dict]:
-    """One description a checkpoint, in the order of the sheet, after checking each.
+def inspect(experiments: list[dict], downloads: dict[str, dict[str, str]]) -> list[dict]:
+    """One description a checkpoint, in the order given, after loading each.
 
-    A description has `experiment`, `fold`, `checkpoint`, `sha256`, `n_parameters`, the geometry
-    (`n_filters`, `n_layers`, `expansion`, `signal_groups`, `n_control_tracks`) and
-    `input_length` and `output_length` in bp.
-
-    Raises `InputError` when a checkpoint cannot be loaded, when the folds of an experiment
-    differ in geometry, or when alleles may be longer than half of an output.
+    `experiments` are as `sheet.Experiment.predicting` has them, `downloads` as
+    `catv1.download` does. A description has `experiment`, `fold`, `checkpoint` (its path),
+    `sha256`, `n_parameters`, the geometry (`n_filters`, `n_layers`, `expansion`,
+    `signal_groups`, `n_control_tracks`), `input_length` and `output_length` in bp, and `group`;
+    one from the hub has `catv1`, its file and commit. Where a checkpoint cannot be used,
+    `error` says why, instead of what would have been read from it.
     """
-    descriptions = [
-        _describe(experiment, fold, checkpoint)
+    return [
+        _describe(experiment, fold, checkpoint, downloads)
         for experiment in experiments
-        for fold, checkpoint in enumerate(experiment.checkpoints)
+        for fold, checkpoint in enumerate(experiment["checkpoints"])
     ]
-    for one in descriptions:
-        first = next(d for d in descriptions if d["experiment"] == one["experiment"])
-        differing = [k for k in (*GEOMETRY, "input_length") if one[k] != first[k]]
-        if differing:
-            raise InputError(
-                f"{one['checkpoint']}: {differing[0]} is {one[differing[0]]}, but the first fold "
-                f"of {one['experiment']} has {first[differing[0]]}; folds must be alike"
-            )
-        if one["output_length"] < 2 * max_allele_length:
-            raise InputError(
-                f"{one['checkpoint']}: its output of {one['output_length']} bp is too short for "
-                f"alleles of {max_allele_length} bp; set max_allele_length to at most "
-                f"{one['output_length'] // 2}"
-            )
-    for sha256, count in Counter(one["sha256"] for one in descriptions).items():
-        if count > 1:
-            same = [one["checkpoint"] for one in descriptions if one["sha256"] == sha256]
-            logging.warning("the same checkpoint under %d names: %s", count, ", ".join(same))
-    return descriptions
 
 
-def _describe(experiment: Experiment, fold: int, checkpoint: str) -> dict:
-    model = load(checkpoint)
-    return {
-        "experiment": experiment.name,
+def _describe(experiment: dict, fold: int, checkpoint: str, downloads: dict) -> dict:
+    description = {
+        "experiment": experiment["name"],
         "fold": fold,
         "checkpoint": checkpoint,
-        "sha256": hashlib.sha256(Path(checkpoint).read_bytes()).hexdigest(),
+        "output_length": experiment["output_length"],
+        "group": experiment["group"],
+    }
+    if checkpoint.startswith(HUB):
+        name = checkpoint.removeprefix(HUB)
+        found = downloads[name]
+        if "error" in found:
+            return description | {"error": found["error"]}
+        description["checkpoint"] = found["checkpoint"]
+        description["catv1"] = {"file": name, "commit": found["commit"]}
+    try:
+        model = load(description["checkpoint"])
+    except InputError as error:
+        logging.error("%s", error)
+        return description | {"error": str(error)}
+    return description | {
+        "sha256": hashlib.sha256(Path(description["checkpoint"]).read_bytes()).hexdigest(),
         "n_parameters": sum(p.numel() for p in model.parameters()),
         **{key: getattr(model, key) for key in GEOMETRY},
-        "input_length": experiment.output_length + 2 * model.trimming,
-        "output_length": experiment.output_length,
+        "input_length": experiment["output_length"] + 2 * model.trimming,
     }
+
+
+def _line(error: Exception) -> str:
+    return next(iter(str(error).splitlines()), type(error).__name__)

@@ -46,6 +46,7 @@ def identities(
     return {
         name: {
             "models_sha256": [fold["sha256"] for fold in folds],
+            "group": folds[0].get("group"),
             "input_length": folds[0]["input_length"],
             "output_length": folds[0]["output_length"],
             "peaks_sha256": _sha256(Path(peaks[name]).read_bytes()) if name in peaks else None,

@@ -1,11 +1,22 @@
-"""How many alleles should one scoring job take?"""
+"""How many alleles should one scoring job take, and how large are the outputs?"""
 
+from pathlib import Path
+
+from veff import tables
 from veff.autotune import gpus
+from veff.sheet import Experiment
 
 JOB_S = 600
 # Alleles x models a second, of a default-size model: on one NVIDIA H200 and on one CPU core.
 GPU_RATE = 20_000
 CPU_RATE = 2
+# Snakemake plans a few thousand jobs in half a minute: chunks x batches of models.
+MODELS_A_JOB = 50
+BATCHES = 40
+# With more experiments, the scores are a folder with a file for each.
+EXPERIMENTS_A_FILE = 100
+# Scores of more alleles x experiments are not written as text.
+TSV_ROWS = 10_000_000
 
 
 def chunk_size(setting: int | str, device: str, models: int) -> int:
@@ -18,3 +29,23 @@ def chunk_size(setting: int | str, device: str, models: int) -> int:
     on_gpu = device == "cuda" or (device == "auto" and bool(gpus.visible()))
     rate = GPU_RATE if on_gpu else CPU_RATE
     return max(1, JOB_S * rate // models)
+
+
+def models_per_job(setting: int | str, experiments: list[Experiment]) -> int:
+    """The most checkpoints that a job takes: the setting, or what `auto` makes of the sheet."""
+    if setting != "auto":
+        return setting
+    models = sum(len(one.checkpoints) for one in experiments)
+    return max(MODELS_A_JOB, -(-models // BATCHES))
+
+
+def models_a_job(prepared: str | Path, batches: dict[str, list[Experiment]]) -> int:
+    """The models that a job is planned for: of the first batch when the run began.
+
+    `prepared` is the summary of the prepared alleles: where it is there already, what it was
+    planned for holds, so that models added later do not divide the alleles anew.
+    """
+    if Path(prepared).is_file():
+        return tables.read_json(prepared)["models_a_job"]
+    first = next(iter(batches.values()))
+    return sum(len(one.checkpoints) for one in first)

@@ -8,7 +8,7 @@ from importlib import metadata
 from pathlib import Path
 
 import veff
-from veff import autotune
+from veff import autotune, descriptions
 from veff.tables import read_json
 
 PACKAGES = ("cherimoya", "torch", "triton", "snakemake", "pysam", "pyarrow", "numpy")
@@ -89,6 +89,7 @@ def run(
     scored = sum(record["alleles"] * record["models"] for record in records)
     text = json.dumps(config, sort_keys=True)
     reference = read_json(contigs)
+    described = read_json(models)
     return {
         "versions": versions(),
         "config": config,
@@ -99,7 +100,9 @@ def run(
             "assembly": reference["assembly"],
         },
         "variants": {"path": config["variants"], "sha256": sha256(config["variants"])},
-        "models": read_json(models),
+        "models": described,
+        "catv1": descriptions.origin(described),
+        "duplicates": descriptions.duplicates(described),
         "alleles": summary,
         "setup": read_json(setup),
         "scoring": {

@@ -6,18 +6,21 @@ import threading
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import groupby, islice
+from typing import TypeVar
 
 import numpy as np
 import pyarrow as pa
 import torch
+from cherimoya import Cherimoya
 
 from veff import columns, effects, ensemble, models, predict, windows
 from veff.reference import Reference
 from veff.windows import Geometry
 
-PREFETCH = 4  # batches of windows that wait for the device
+PREFETCH = 4  # batches of windows, or models, that wait for the device
 PROGRESS_S = 5
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -75,7 +78,10 @@ def score(
     experiments_by_length = sorted(experiments, key=_lengths)
     for lengths, group in groupby(experiments_by_length, _lengths):
         geometry = Geometry(*lengths)
-        runs = [_Experiment(folds, geometry, how) for folds in group]
+        group = list(group)
+        # The next model is read from disk while one is moved to the device and tried there.
+        loaded = _prefetched(models.load(fold["checkpoint"]) for folds in group for fold in folds)
+        runs = [_Experiment(folds, islice(loaded, len(folds)), geometry, how) for folds in group]
         n_padded = np.empty(len(alleles), np.int32)
         progress = _Progress(len(alleles), len(runs))
         done = 0
@@ -96,29 +102,33 @@ def score(
 class _Experiment:
     """The folds of one experiment, and what they said so far."""
 
-    def __init__(self, folds: list[dict], geometry: Geometry, how: How):
+    def __init__(
+        self, folds: list[dict], loaded: Iterator[Cherimoya], geometry: Geometry, how: How
+    ):
         self.name = folds[0]["experiment"]
         self.groups = folds[0]["signal_groups"]
+        chosen = folds[0].get("group")
+        reported = range(len(self.groups)) if chosen is None else [chosen]
         self.how = how
         self.predictors = [
             predict.Predictor(
-                models.load(fold["checkpoint"]),
+                model,
                 geometry,
                 device=how.device,
                 precision=how.precision,
                 engine=how.engine,
                 batch_size=how.batch_size,
             )
-            for fold in folds
+            for model in loaded
         ]
         # One list of score dictionaries a fold and group; the last row is the experiment's.
-        self.scores = [[[] for _ in self.groups] for _ in range(len(folds) + 1)]
+        self.scores = [{group: [] for group in reported} for _ in range(len(folds) + 1)]
 
     def add(self, batch: Batch, n: int) -> None:
         """Score the alleles of a batch under each fold and under their ensemble."""
         outputs = [self._predict(predictor, batch.bases) for predictor in self.predictors]
-        for group, of_folds in enumerate(zip(*outputs, strict=True)):
-            h, p = (torch.stack(heads) for heads in zip(*of_folds, strict=True))
+        for group in self.scores[-1]:
+            h, p = (torch.stack(heads) for heads in zip(*(o[group] for o in outputs), strict=True))
             folds = [_score(*fold, batch, n) for fold in zip(h, p, strict=True)]
             by_name = {name: torch.stack([fold[name] for fold in folds]) for name in folds[0]}
             if self.how.ensemble == "mean_prediction":
@@ -158,7 +168,7 @@ class _Experiment:
 
     def _table(self, row: int, allele_id: pa.ChunkedArray, n_padded: np.ndarray) -> pa.Table:
         tables = []
-        for group, pieces in enumerate(self.scores[row]):
+        for group, pieces in self.scores[row].items():
             parts = {
                 "allele_id": allele_id,
                 "experiment": pa.array([self.name] * len(allele_id)),
@@ -248,7 +258,7 @@ def _to(device: torch.device, batch: Batch) -> Batch:
     return Batch(n=batch.n, n_padded=batch.n_padded, **tensors)
 
 
-def _prefetched(items: Iterator[Batch]) -> Iterator[Batch]:
+def _prefetched(items: Iterator[T]) -> Iterator[T]:
     """The items, made in a thread of their own so that the device need not wait for them."""
     waiting: queue.Queue = queue.Queue(PREFETCH)
     end = object()

@@ -120,7 +120,8 @@ def closing(outdir: str | Path, n: int = 10) -> str:
         counts = unscored["status"].value_counts().to_pylist()
         reasons = ", ".join(f"{count['counts']} {count['values']}" for count in counts)
         lines.append(f"Not scored: {reasons} (alleles.parquet says why, allele by allele)")
-    lines.append(f"Results are in {outdir}: summary.tsv.gz, scores.tsv.gz, annotated.vcf.gz")
+    scores = "scores.tsv.gz" if (outdir / "scores.tsv.gz").exists() else "scores.parquet"
+    lines.append(f"Results are in {outdir}: summary.tsv.gz, {scores}, annotated.vcf.gz")
     return "\n".join(lines)
 
 

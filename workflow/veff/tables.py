@@ -3,18 +3,22 @@
 import gzip
 import json
 import os
-from collections.abc import Iterable, Iterator
+import shutil
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from urllib.parse import quote
 
 import pyarrow as pa
 import pyarrow.csv
+import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
 
 @contextmanager
 def aside(path: str | Path) -> Iterator[Path]:
-    """A path beside `path` to write to; renamed to `path` at the end, removed on an error.
+    """A path beside `path` to write a file or a folder to; renamed to `path` at the end, removed
+    on an error.
 
     The name holds the process, so that two jobs that write the same file do not meet.
     """
@@ -22,9 +26,17 @@ def aside(path: str | Path) -> Iterator[Path]:
     temporary = path.with_name(f".{path.name}.{os.uname().nodename}.{os.getpid()}")
     try:
         yield temporary
+        if path.is_dir() or temporary.is_dir():
+            _remove(path)
         os.replace(temporary, path)
     finally:
-        temporary.unlink(missing_ok=True)
+        _remove(temporary)
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir():
+        shutil.rmtree(path)
+    path.unlink(missing_ok=True)
 
 
 def write_json(path: str | Path, value) -> None:
@@ -43,6 +55,45 @@ def write_parquet(path: str | Path, tables: Iterable[pa.Table]) -> None:
     with aside(path) as temporary, pq.ParquetWriter(temporary, first.schema) as writer:
         for table in (first, *tables):
             writer.write_table(table, row_group_size=max(1, len(table)))
+
+
+@contextmanager
+def parquet(
+    path: str | Path, schema: pa.Schema, partitioned: bool
+) -> Iterator[Callable[[pa.Table], None]]:
+    """A function that takes the table of one experiment after the other.
+
+    They make one file; or, `partitioned`, a folder with a file
+    `experiment=<name>/part.parquet` for each, as pandas, pyarrow, DuckDB and polars read it.
+    """
+    path = Path(path)
+    with aside(path) as temporary:
+        if not partitioned:
+            with pq.ParquetWriter(temporary, schema) as writer:
+                yield writer.write_table
+            return
+        temporary.mkdir()
+
+        def write(table: pa.Table) -> None:
+            folder = temporary / f"experiment={quote(table['experiment'][0].as_py(), safe='')}"
+            folder.mkdir()
+            pq.write_table(table.drop_columns("experiment"), folder / "part.parquet")
+
+        yield write
+
+
+def dataset(path: str | Path) -> ds.Dataset:
+    """What `parquet` wrote, as one or as many files."""
+    schema = pa.schema([("experiment", pa.string())])
+    return ds.dataset(path, partitioning=ds.partitioning(schema, flavor="hive"))
+
+
+def parquet_to_tsv(parquet: str | Path, tsv: str | Path) -> None:
+    """The same table as gzipped text, some rows in memory at a time."""
+    file = pq.ParquetFile(parquet)
+    with tsv_gz(tsv, file.schema_arrow) as writer:
+        for batch in file.iter_batches():
+            writer.write_batch(batch)
 
 
 @contextmanager

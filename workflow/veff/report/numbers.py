@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
+from veff import tables
 from veff.names import cut, distinct, label
 from veff.reference import Reference
 
@@ -109,7 +110,7 @@ def numbers(
 
 def _stream(scores: Path, edges, ids: list[int], nulls) -> tuple[list[Answers], list[dict]]:
     """Histograms, agreement and top alleles of each experiment and group; the volcano of all."""
-    data = ds.dataset(scores)
+    data = tables.dataset(scores)
     columns = ["allele_id", "experiment", "group", "logfc", "jsd", "folds_agree", "n_folds"]
     has_p = PVAL in data.schema.names
     if has_p:
@@ -231,7 +232,7 @@ def _folds(folds: Path, top: list[dict]) -> list[dict]:
     rank = {row["allele_id"]: i for i, row in enumerate(top)}
     wanted = ds.field("allele_id").isin(list(rank))
     columns = ["allele_id", "experiment", "group", "fold", "logfc"]
-    rows = ds.dataset(folds).to_table(columns=columns, filter=wanted).to_pylist()
+    rows = tables.dataset(folds).to_table(columns=columns, filter=wanted).to_pylist()
     best = {row["allele_id"]: row["best"] for row in top}
     return [
         {"rank": rank[row["allele_id"]], "fold": row["fold"], "logfc": row["logfc"]}

@@ -1,0 +1,150 @@
+"""Many models in a run: all of them, those added later, those that are bad, those from the hub."""
+
+import json
+import os
+
+import pyarrow.parquet as pq
+import pysam
+import pytest
+from cherimoya import Cherimoya
+
+from project import DEMO, Project
+from unit.hub import COMMIT, Hub
+
+SETTINGS = {"chunk_size": 6, "models_per_job": 50, "nulls": "none"}
+
+
+def tiny(path, seed, **shape):
+    shape = {"n_filters": 16, "n_layers": 4, "compile": False, "random_state": seed} | shape
+    Cherimoya(**shape).save(path)
+    return path
+
+
+def with_variants(folder):
+    """A project on 17 of the demo's records: three chunks."""
+    project = Project(folder)
+    with pysam.VariantFile(str(DEMO / "variants.vcf.gz")) as vcf:
+        header, records = str(vcf.header), [str(record) for record in vcf]
+    project.write("small.vcf", header + "".join(records[5:22]))
+    return project
+
+
+def sheet(project, experiments, columns=()):
+    """Writes a sheet of {experiment: [row of further columns, ...]}."""
+    lines = ["\t".join(("experiment", *columns))]
+    lines += ["\t".join((name, *row)) for name, rows in experiments.items() for row in rows]
+    return project.write("models.tsv", "\n".join(lines) + "\n").name
+
+
+def written(project):
+    return {path: path.stat().st_mtime_ns for path in project.outdir.glob("parts/*/*")}
+
+
+COLUMNS = ("checkpoint", "output_length", "tissue")
+
+
+@pytest.fixture(scope="module")
+def forty(tmp_path_factory):
+    """A run of 20 experiments of two folds and two geometries; of `first` outputs, and parts."""
+    project = with_variants(tmp_path_factory.mktemp("forty"))
+    project.experiments = {}
+    for number in range(20):
+        length = 1000 if number < 16 else 500
+        rows = project.experiments[f"e{number}"] = []
+        for fold in range(2):
+            tiny(project.folder / f"{number}.{fold}.torch", 2 * number + fold)
+            rows.append((f"{number}.{fold}.torch", str(length), f"tissue{number}"))
+    project.settings = SETTINGS | {"variants": "small.vcf", "max_allele_length": 250}
+    models = sheet(project, project.experiments, COLUMNS)
+    project.run(**project.settings, models=models)
+    project.first = pq.read_table(project.outdir / "scores.parquet")
+    project.parts = written(project)
+    return project
+
+
+def test_forty_models_score_every_allele_in_the_order_of_the_sheet(forty):
+    names = forty.first["experiment"].to_pylist()
+    scored = sum(
+        one["scored_as"] is not None
+        for one in pq.read_table(forty.outdir / "alleles.parquet").to_pylist()
+    )
+    assert names == [name for name in forty.experiments for _ in range(scored)]
+    assert scored >= 15
+    assert len({path.name.split(".")[0] for path in forty.parts}) == 3
+    assert set(forty.first["n_folds"].to_pylist()) == {2}
+
+
+def test_no_two_models_give_the_same_scores(forty):
+    first = forty.first.to_pandas().groupby("experiment")["logfc"].first()
+    assert first.nunique() == 20
+
+
+def test_models_of_one_output_length_share_jobs(forty):
+    described = json.loads((forty.outdir / "models.json").read_text())
+    assert [one["experiment"] for one in described] == [f"e{n // 2}" for n in range(40)]
+    for path in forty.outdir.glob("models/*/models.json"):
+        lengths = {one["output_length"] for one in json.loads(path.read_text())}
+        assert len(lengths) == 1
+
+
+def test_columns_of_the_sheet_come_through(forty):
+    lines = (forty.outdir / "experiments.tsv").read_text().splitlines()
+    assert lines[0].split("\t") == ["experiment", "n_models", "assembly", "peaks", "tissue"]
+    assert lines[4].split("\t") == ["e3", "2", "", "", "tissue3"]
+
+
+def test_experiments_added_later_are_scored_and_no_others(forty):
+    added = {
+        f"n{number}": [(tiny(forty.folder / f"n{number}.torch", 90 + number).name, "1000", "")]
+        for number in range(3)
+    }
+    before = list(forty.experiments.items())
+    together = dict([*before[:7], *added.items(), *before[7:]])
+    said = forty.run(**forty.settings, models=sheet(forty, together, COLUMNS))
+    assert "prepare" not in said.split("Select jobs")[0]
+    now = written(forty)
+    assert {path: now[path] for path in forty.parts} == forty.parts
+    new = [path for path in set(now) - set(forty.parts) if path.parent.name == "jobs"]
+    assert len(new) == 3  # one batch of three experiments, in three chunks
+    table = pq.read_table(forty.outdir / "scores.parquet")
+    kept = table.filter([one not in added for one in table["experiment"].to_pylist()])
+    assert kept.to_pylist() == forty.first.to_pylist()
+    assert list(dict.fromkeys(table["experiment"].to_pylist())) == list(together)
+
+
+def test_bad_models_stop_only_their_own_jobs_and_are_named(tmp_path, monkeypatch):
+    """One from the hub, one that the hub does not have, one cut short, one sound."""
+    project = with_variants(tmp_path)
+    sound = tiny(tmp_path / "sound.torch", 1)
+    (tmp_path / "cut.torch").write_bytes(sound.read_bytes()[:-1000])
+    hub = Hub({"models/ENCSR000AAA/cherimoya.fold_0.torch": sound.read_bytes()})
+    monkeypatch.setenv("HF_HOME", str(tmp_path / "hf"))
+    rows = {
+        "sound": [("sound.torch", "", "")],
+        "cut": [("cut.torch", "", "")],
+        "hub": [("", "ENCSR000AAA", "0")],
+        "none": [("", "ENCSR999ZZZ", "0")],
+    }
+    columns = ("checkpoint", "catv1", "folds")
+    settings = SETTINGS | {"variants": "small.vcf", "models_per_job": 1, "catv1_revision": COMMIT}
+    with hub.serving() as address:
+        monkeypatch.setenv("HF_ENDPOINT", address)
+        models = sheet(project, rows, columns)
+        said = project.run("--keep-going", **settings, models=models, fails=True)
+    assert "error: cut.torch: not a Cherimoya checkpoint, or cut short" in said
+    assert f"the hub has no models/ENCSR999ZZZ/cherimoya.fold_0.torch at revision {COMMIT}" in said
+    before = written(project)
+    assert len([path for path in before if path.parent.name == "jobs"]) == 2 * 3
+    assert not (project.outdir / "scores.parquet").exists()
+
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    del rows["cut"], rows["none"]
+    said = project.run(**settings, models=sheet(project, rows, columns))
+    assert written(project) == before
+    scores = pq.read_table(project.outdir / "scores.parquet").to_pandas()
+    sound, hub = (scores[scores["experiment"] == name] for name in ("sound", "hub"))
+    assert sound["logfc"].tolist() == hub["logfc"].tolist()
+    assert f"The same checkpoint twice: sound: sound.torch, hub: {os.environ['HF_HOME']}" in said
+    record = json.loads((project.outdir / "provenance.json").read_text())
+    assert record["catv1"]["commits"] == [COMMIT]
+    assert record["catv1"]["licence"] == "CC-BY-4.0"

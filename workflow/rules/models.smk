@@ -1,0 +1,78 @@
+# The sheet's models, batch by batch: a batch is the models that one job scores. Its name is a
+# hash of its content, so that a later sheet with more experiments leaves it as it is.
+localrules:
+    download,
+    resolve,
+    models,
+
+
+# Where the network is: on the machine that Snakemake was started on, never in a GPU job.
+rule download:
+    output:
+        f"{OUT}/models/{{batch}}/downloads.json",
+    log:
+        f"{OUT}/logs/models/{{batch}}.download.log",
+    conda:
+        "../../envs/cpu.yaml"
+    resources:
+        downloads=1,
+    params:
+        files=lambda wildcards: from_hub(wildcards.batch),
+        revision=config["catv1_revision"],
+    script:
+        "../scripts/download.py"
+
+
+# Never fails over a checkpoint: setup takes all batches, and must not wait for a broken one.
+rule inspect:
+    input:
+        checkpoints=checkpoint_files,
+        downloads=downloads,
+    output:
+        f"{OUT}/models/{{batch}}/inspected.json",
+    log:
+        f"{OUT}/logs/models/{{batch}}.inspect.log",
+    conda:
+        "../../envs/cpu.yaml"
+    params:
+        experiments=lambda wildcards: [
+            one.predicting for one in BATCHES[wildcards.batch]
+        ],
+    script:
+        "../scripts/inspect_models.py"
+
+
+# Fails over a checkpoint that cannot be used, and with it the scoring jobs of its batch alone.
+rule resolve:
+    input:
+        inspected=rules.inspect.output[0],
+        contigs=rules.reference.output.contigs,
+    output:
+        f"{OUT}/models/{{batch}}/models.json",
+    log:
+        f"{OUT}/logs/models/{{batch}}.resolve.log",
+    conda:
+        "../../envs/cpu.yaml"
+    params:
+        max_allele_length=config["max_allele_length"],
+        assemblies=lambda wildcards: {
+            one.name: one.assembly for one in BATCHES[wildcards.batch]
+        },
+    script:
+        "../scripts/resolve.py"
+
+
+rule models:
+    input:
+        expand(rules.resolve.output, batch=BATCHES),
+    output:
+        models=f"{OUT}/models.json",
+        experiments=f"{OUT}/experiments.tsv",
+    log:
+        f"{OUT}/logs/models.log",
+    conda:
+        "../../envs/cpu.yaml"
+    params:
+        experiments=[asdict(one) for one in EXPERIMENTS],
+    script:
+        "../scripts/models.py"
