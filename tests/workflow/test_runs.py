@@ -23,7 +23,8 @@ def small(project):
     sheet = project.write(
         "models.tsv", f"experiment\tcheckpoint\ncellA\t{DEMO}/models/cellA.fold0.torch\n"
     )
-    project.files = {"variants": variants.name, "models": sheet.name, "nulls": "{n: 20}"}
+    project.files = {"variants": variants.name, "models": sheet.name}
+    project.files |= {"nulls": "{n: 20}", "top": "{n: 0}"}
     return project
 
 
@@ -100,8 +101,10 @@ def test_no_variants_give_empty_valid_outputs(small):
     header = small.folder.joinpath("small.vcf").read_text().split("#CHROM")[0]
     columns = "#CHROM\tPOS\tID\tREF\tALT\tQUAL\tFILTER\tINFO\n"
     empty = small.write("empty.vcf", header + columns)
-    small.run(**small.files | {"variants": empty.name})
+    small.run(**small.files | {"variants": empty.name, "top": "{n: 1}"})
     assert len(pq.read_table(small.outdir / "scores.parquet")) == 0
+    assert len(pq.read_table(small.outdir / "attributions.parquet")) == 0
+    assert "No allele could be scored" in (small.outdir / "report.html").read_text()
     assert "logfc" in pq.read_schema(small.outdir / "scores.parquet").names
     with pysam.VariantFile(str(small.outdir / "annotated.vcf.gz")) as vcf:
         assert list(vcf) == []

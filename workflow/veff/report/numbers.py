@@ -158,9 +158,9 @@ def _add(one: Answers, rows: pa.Table, edges: np.ndarray, ids: list[int]) -> Non
     one.n += len(logfc)
     one.largest = max(one.largest, float(size.max(initial=0)))
     one.histogram += np.histogram(logfc, edges)[0]
-    agree = rows["folds_agree"].to_numpy() == rows["n_folds"].to_numpy()
-    one.n_in_class += np.histogram(size, AGREEMENT)[0]
-    one.agree_in_class += np.histogram(size[agree], AGREEMENT)[0]
+    agree, n_folds = rows["folds_agree"].to_numpy(), rows["n_folds"].to_numpy()
+    one.n_in_class += np.histogram(size[n_folds > 1], AGREEMENT)[0]
+    one.agree_in_class += np.histogram(size[(n_folds > 1) & (agree == n_folds)], AGREEMENT)[0]
     chosen = rows.filter(pc.is_in(rows["allele_id"], pa.array(ids, pa.int64())))
     for row in chosen.to_pylist():
         one.of_top[row["allele_id"]] = row
