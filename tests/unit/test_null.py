@@ -190,7 +190,9 @@ def test_the_reference_set_of_an_experiment_with_peaks_are_its_peaks(tiny, tmp_p
     peaks = tmp_path / "a.bed"
     rest = "\tpeak\t0\t.\t9\t5\t5"
     peaks.write_text(f"one\t500\t520{rest}\t3\ntwo\t900\t950{rest}\t-1\none\t0\t90\n")
-    settings = SETTINGS | {"peaks": {"a": str(peaks)}}
+    regions = tmp_path / "regions.bed"
+    regions.write_text("two\t500\t1500\n")
+    settings = SETTINGS | {"peaks": {"a": str(peaks)}, "regions": str(regions)}
     a, b = tiny.experiment("a", (0,)), tiny.experiment("b", (0,))
     (of_a, of_b), wanted = make(tiny, tmp_path / "nulls", [a, b], settings)
     assert of_a.drop_columns("reference_counts") == of_b.drop_columns("reference_counts")

@@ -170,12 +170,16 @@ def test_info_fields_have_one_value_an_alternate_allele(demo):
                 record.alts,
                 record.info["CHERI_STATUS"],
                 record.info["CHERI_MAX_LOGFC"],
+                record.info["CHERI_PVAL"],
                 strict=True,
             )
-            for alt, status, logfc in values:
+            for alt, status, *numbers in values:
                 row = next(rows)
                 assert (alt, status) == (row["alt"], row["status"])
-                assert logfc == pytest.approx(row["max_logfc"], rel=1e-4)
+                for number, expected in zip(
+                    numbers, (row["max_logfc"], row["max_pval"]), strict=True
+                ):
+                    assert number == (expected and pytest.approx(expected, rel=1e-4))
     assert next(rows, None) is None
 
 

@@ -84,7 +84,7 @@ def make(
             input_length,
             **drawn,
             scheme=settings["scheme"],
-            regions=settings["regions"],
+            regions=settings["regions"] and Path(settings["regions"]),
         )
         answers = of_reference_set = score(alleles, genome, group)
         if peaks:

@@ -13,6 +13,7 @@ from veff.errors import InputError
 from veff.reference import Reference
 
 ACGT = np.frombuffer(b"ACGT", np.uint8)
+BLOCK = 1000  # SNVs whose flanks are shuffled at once
 ROUNDS = 100  # draws of n positions, after which regions count as free of A, C, G and T
 
 
@@ -138,18 +139,20 @@ def _shuffled(
     from tangermeme.ersatz import dinucleotide_shuffle
 
     n, half = len(contig), input_length // 2
-    own, _, _ = windows.windows(
-        reference, contig, start, np.ones(n, np.int32), ["A"] * n, input_length
-    )
-    one_hot = torch.from_numpy((own[:, None, :] == ACGT[:, None]).astype(np.int8))
-    for flank, flank_seeds in zip(
-        (slice(0, half), slice(half + 1, input_length)), seeds, strict=True
-    ):
-        one_hot[:, :, flank] = dinucleotide_shuffle(
-            one_hot[:, :, flank], n=1, random_state=flank_seeds, allow_N=True
-        )[:, 0]
-    known, base = (values.numpy() for values in one_hot.max(1))
-    bases = np.where(known == 1, ACGT[base], np.uint8(windows.N))
+    flanks = slice(0, half), slice(half + 1, input_length)
+    bases = np.empty((n, input_length), np.uint8)
+    for first in range(0, n, BLOCK):
+        rows = slice(first, min(first + BLOCK, n))
+        alt = ["A"] * (rows.stop - first)  # of no matter
+        ref_len = np.ones(len(alt), np.int32)
+        own = windows.windows(reference, contig[rows], start[rows], ref_len, alt, input_length)[0]
+        one_hot = torch.from_numpy((own[:, None, :] == ACGT[:, None]).astype(np.int8))
+        for flank, flank_seeds in zip(flanks, seeds, strict=True):
+            one_hot[:, :, flank] = dinucleotide_shuffle(
+                one_hot[:, :, flank], n=1, random_state=flank_seeds[rows], allow_N=True
+            )[:, 0]
+        known, base = (values.numpy() for values in one_hot.max(1))
+        bases[rows] = np.where(known == 1, ACGT[base], np.uint8(windows.N))
     names, lengths = [f"null{i}" for i in range(n)], np.full(n, input_length)
     offsets = np.arange(n) * input_length
     return Reference(bases.ravel(), names, lengths, offsets, reference.sha256, None)
