@@ -207,7 +207,7 @@ def measure(repeats: int, minutes: float, batch_size: int) -> None:
             results.add("warm", timed("process", work, settings, seeds))
             results.add("seeded", timed("process", work, new, seeds))
             results.add("no choice", timed("process", work, None, [], cache=here / "cold"))
-        while len(results.runs["cold"]) < repeats and time.monotonic() + 60 < end:
+        while len(results.runs["cold"]) < repeats and time.monotonic() + 54 < end:
             shutil.rmtree(here / "again", ignore_errors=True)
             results.add("cold", timed("process", work, None, [], cache=here / "again"))
         while len(results.runs["warm, fast engine"]) < repeats and time.monotonic() + 10 < end:
