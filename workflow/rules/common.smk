@@ -31,9 +31,8 @@ PARTITIONED = len(EXPERIMENTS) > plan.EXPERIMENTS_A_FILE
 GPU = int(config["device"] != "cpu")
 NULLS = {} if config["nulls"] == "none" else config["nulls"]
 TOP = config["top"]["n"]
-SCORE_VERSION = (
-    1  # raised when a change of the code changes a score, so that scores are redone
-)
+# Raised when a change of the code changes a score, so that scores are redone.
+SCORE_VERSION = 1
 # What decides a prediction besides the models.
 HOW = {key: config[key] for key in ("ensemble", "reverse_complement", "precision")}
 

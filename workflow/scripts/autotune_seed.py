@@ -5,4 +5,5 @@ from pathlib import Path
 from veff import autotune, job
 
 with job.logged(snakemake.log[0]):
+    autotune.enable()
     autotune.keep(Path(snakemake.input.work).parent, snakemake.params.seed)
