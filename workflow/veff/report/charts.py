@@ -234,7 +234,7 @@ OKABE_ITO = [BLUE, ORANGE, "#009E73", "#CC79A7", "#000000", "#56B4E9", "#E69F00"
 def _folds(numbers: Numbers):
     names = [f"{i}. {label(row)}" for i, row in enumerate(numbers.top[:N_ROWS], 1)]
     y = alt.Y("allele:N", title=None, sort=names, axis=_NAMES)
-    x = alt.X("logfc:Q", title=f"{EFFECT}, in the experiment where it is largest")
+    x = alt.X("logfc:Q", title=EFFECT)
     folds = (
         alt.Chart(_data(row | {"allele": names[row["rank"]]} for row in numbers.folds))
         .mark_circle(size=36, color=BLUE, opacity=0.7)
