@@ -56,7 +56,8 @@ rule resolve:
     params:
         max_allele_length=config["max_allele_length"],
         assemblies=lambda wildcards: {
-            one.name: one.assembly for one in BATCHES[wildcards.batch]
+            one.name: None if config["allow_assembly_mismatch"] else one.assembly
+            for one in BATCHES[wildcards.batch]
         },
     script:
         "../scripts/resolve.py"

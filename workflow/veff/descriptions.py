@@ -47,7 +47,8 @@ def accept(
         if assembly and reference_assembly and assembly != reference_assembly:
             raise InputError(
                 f"{one['experiment']}: a model of {assembly}, but the reference is "
-                f"{reference_assembly}; give that genome and variants on it"
+                f"{reference_assembly}; give that genome and variants on it, or set "
+                "allow_assembly_mismatch: true"
             )
     return inspected
 
