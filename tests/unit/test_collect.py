@@ -2,6 +2,7 @@
 
 import gzip
 import itertools
+import json
 
 import numpy as np
 import pandas as pd
@@ -52,7 +53,7 @@ def run(tmp_path):
         tables.write_parquet(path, pieces)
         return path
 
-    def of(chunks=((4, 2), (0,)), groups=1, order=("e0", "e1", "e2"), partitioned=False):
+    def of(chunks=((4, 2), (0,)), groups=1, order=("e0", "e1", "e2"), partitioned=False, **more):
         batches = ((0, 1), (2,))
         answers, folds = (
             [
@@ -64,7 +65,7 @@ def run(tmp_path):
         outputs = {"scores": "s.parquet", "folds_out": "f.parquet"}
         outputs |= {"summary": "summary.parquet", "summary_tsv": "summary.tsv.gz"}
         outputs = {key: tmp_path / name for key, name in outputs.items()}
-        collect(alleles, answers, folds, list(order), partitioned=partitioned, **outputs)
+        collect(alleles, answers, folds, list(order), partitioned=partitioned, **more, **outputs)
         return outputs
 
     return of
@@ -133,6 +134,45 @@ def test_the_number_of_chunks_changes_no_byte(run):
     first = {name: path.read_bytes() for name, path in run().items()}
     again = run(chunks=((4,), (0,), (2,)))
     assert {name: path.read_bytes() for name, path in again.items()} == first
+
+
+@pytest.fixture
+def nulls():
+    """The nulls of e0, e1 and e2: as many as 20 of each score, the same for all."""
+    values = np.linspace(0, 3000, 20)
+    table = {"group": pa.array([0] * 20, pa.int32()), "reference_counts": values}
+    return dict.fromkeys(
+        ("e0", "e1", "e2"), pa.table(table | dict.fromkeys(columns.SCORES, values))
+    )
+
+
+def test_judged_by_nulls_the_number_of_chunks_changes_no_byte(run, nulls):
+    first = {name: path.read_bytes() for name, path in run(nulls=nulls, fdr=0.2).items()}
+    again = run(chunks=((4,), (0,), (2,)), nulls=nulls, fdr=0.2)
+    assert {name: path.read_bytes() for name, path in again.items()} == first
+
+
+def test_a_duplicate_has_the_p_value_of_the_allele_that_it_repeats(run, nulls):
+    rows = pq.read_table(run(nulls=nulls, fdr=0.2)["scores"])
+    assert rows.schema.names == columns.answers(nulls=True, fdr=True).names
+    for name in ("abs_logfc.pval", "effect_percentile", "significant_in_run"):
+        by_allele = dict(zip(rows["allele_id"].to_pylist(), rows[name].to_pylist(), strict=True))
+        assert by_allele[3] == by_allele[0]
+
+
+@pytest.mark.parametrize("partitioned", [False, True])
+def test_a_file_says_which_models_made_it(run, partitioned):
+    of_experiments = {name: {"models_sha256": [name * 3]} for name in ("e0", "e1", "e2")}
+    metadata = {"ensemble": "mean_score", "experiments": of_experiments}
+    outputs = run(partitioned=partitioned, metadata=metadata)
+    for table in ("scores", "folds_out"):
+        path = outputs[table]
+        path = path / "experiment=e1/part.parquet" if partitioned else path
+        own = {"e1": of_experiments["e1"]} if partitioned else of_experiments
+        said = json.loads(pq.read_schema(path).metadata[b"veff"])
+        assert said == metadata | {"experiments": own}
+    said = json.loads(pq.read_schema(outputs["summary"]).metadata[b"veff"])
+    assert said == metadata
 
 
 def test_the_tsv_says_what_the_parquet_says(run):

@@ -121,10 +121,11 @@ def test_tables_say_what_their_columns_are_and_what_made_them(demo):
     made_by = json.loads(schema.metadata[b"veff"])
     record = json.loads((demo.outdir / "provenance.json").read_text())
     hashes = [model["sha256"] for model in record["models"]]
-    assert [*made_by["models_sha256"]["cellA"], *made_by["models_sha256"]["cellB"]] == hashes
-    for digest in made_by["nulls"].values():
-        assert (demo.outdir / "nulls" / f"{digest}.parquet").is_file()
-    assert "null" in made_by["reference_set"]
+    of_a, of_b = (made_by["experiments"][name] for name in ("cellA", "cellB"))
+    assert [*of_a["models_sha256"], *of_b["models_sha256"]] == hashes
+    for one in (of_a, of_b):
+        assert (demo.outdir / "nulls" / f"{one['null']}.parquet").is_file()
+        assert one["reference_set"] == "reference windows of the null"
 
 
 def test_snv_scores_equal_those_of_tangermeme(demo):

@@ -7,9 +7,9 @@ with job.logged(snakemake.log[0]):
     params, files, output = snakemake.params, snakemake.input, snakemake.output
     models = tables.read_json(files.models)
     how = {**params.how, "version": params.version}
-    nulls = {}
+    nulls, peaks = {}, {}
     if params.nulls:
-        sha256 = tables.read_json(files.contigs)["sha256"]
+        sha256, peaks = tables.read_json(files.contigs)["sha256"], params.nulls["peaks"]
         nulls = null.identities(models, sha256, params.nulls, how)
     collect.collect(
         files.alleles,
@@ -20,7 +20,11 @@ with job.logged(snakemake.log[0]):
         experiments=params.experiments,
         partitioned=params.partitioned,
         metadata=provenance.of_scores(
-            models, how, {name: null.digest(one) for name, one in nulls.items()}, params.fdr
+            models,
+            how,
+            {name: null.digest(one) for name, one in nulls.items()},
+            peaks,
+            params.fdr,
         ),
         scores=output.scores,
         folds_out=output.folds,

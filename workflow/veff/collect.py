@@ -41,7 +41,8 @@ def collect(
     order they come. Alleles come in input order within an experiment; a duplicate has the scores
     of the allele that it repeats. `partitioned` makes `scores` and `folds_out` folders with one
     file an experiment (`tables.parquet`).
-    `nulls` and `fdr` are for `null.judge`; `metadata` goes into the Parquet files' schemas. One
+    `nulls` and `fdr` are for `null.judge`; `metadata` (`provenance.of_scores`) goes into the
+    Parquet files' schemas, into a file of one experiment what is about that one. One
     experiment is held in memory at a time.
 
     Raises `RuntimeError` if an experiment does not have every scoreable allele exactly once.
@@ -49,21 +50,30 @@ def collect(
     table = pq.read_table(alleles)
     stack = _Stack(table)
     best = Summary(table)
-    made_by = {"veff": json.dumps(metadata or {})}
-    schema = columns.answers(nulls is not None, fdr is not None).with_metadata(made_by)
-    with parquet(scores, schema, partitioned) as write:
+    metadata = metadata or {"experiments": {}}
+
+    def described(schema: pa.Schema, names: list[str]) -> pa.Schema:
+        """With what the metadata say of these experiments."""
+        own = {name: metadata["experiments"].get(name) for name in names}
+        return schema.with_metadata({"veff": json.dumps(metadata | {"experiments": own})})
+
+    schema = columns.answers(nulls is not None, fdr is not None)
+    with parquet(scores, described(schema, experiments), partitioned) as write:
         for experiment in _experiments(answers, experiments):
+            name = experiment["experiment"][0].as_py()
             if nulls is not None:
-                experiment = judge(experiment, nulls[experiment["experiment"][0].as_py()], fdr)
-            rows = stack.rows(experiment, schema)
+                experiment = judge(experiment, nulls[name], fdr)
+            rows = stack.rows(experiment, described(schema, [name]))
             write(rows)
             best.add(rows)
-            logging.info("%s: %d rows", rows["experiment"][0], len(rows))
-    schema = columns.FOLDS.with_metadata(made_by)
-    with parquet(folds_out, schema, partitioned) as write:
+            logging.info("%s: %d rows", name, len(rows))
+    schema = columns.FOLDS
+    with parquet(folds_out, described(schema, experiments), partitioned) as write:
         for experiment in _experiments(folds, experiments):
-            write(stack.rows(experiment, schema))
-    rows = best.table().replace_schema_metadata(made_by)
+            name = experiment["experiment"][0].as_py()
+            write(stack.rows(experiment, described(schema, [name])))
+    rows = best.table()
+    rows = rows.cast(described(rows.schema, experiments))
     write_parquet(summary, [rows])
     with tsv_gz(summary_tsv, rows.schema) as tsv:
         tsv.write(rows)

@@ -44,21 +44,26 @@ def job(seconds: float, n_alleles: int, n_models: int, tuned: dict) -> dict:
     }
 
 
-def of_scores(models: list[dict], how: dict, nulls: dict[str, str], fdr: float | None) -> dict:
+def of_scores(
+    models: list[dict], how: dict, nulls: dict[str, str], peaks: dict[str, str], fdr: float | None
+) -> dict:
     """What the tables of scores say of themselves in their metadata.
 
-    `how` is what decides a prediction besides the models, `nulls` the hash of each experiment's.
+    `how` is what decides a prediction besides the models; by experiment, `nulls` are the hashes
+    and `peaks` the files of those that have any.
     """
-    hashes: dict[str, list[str]] = {}
+    experiments: dict[str, dict] = {}
     for one in models:
-        hashes.setdefault(one["experiment"], []).append(one["sha256"])
+        said = experiments.setdefault(one["experiment"], {"models_sha256": []})
+        said["models_sha256"].append(one["sha256"])
+    for name, digest in nulls.items():
+        reference_set = peaks.get(name, "reference windows of the null")
+        experiments[name] |= {"null": digest, "reference_set": reference_set}
     return {
         "cherimoya-veff": veff.__version__,
         **how,
-        "models_sha256": hashes,
-        "nulls": nulls,
-        "reference_set": "reference windows of the experiment's null" if nulls else None,
         "fdr": fdr,
+        "experiments": experiments,
     }
 
 
