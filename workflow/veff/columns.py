@@ -69,10 +69,16 @@ SPREAD = {
 QUANTILE = "max(mean(counts of the reference set < x), 1 / n)"
 QUANTILES = {
     "ref_quantile": Column(
-        pa.float64(), "of ref_counts in the experiment's reference set", "0 to 1", QUANTILE
+        pa.float64(),
+        "of ref_counts in the reference set: the experiment's peaks or its null's windows",
+        "0 to 1",
+        QUANTILE,
     ),
     "alt_quantile": Column(
-        pa.float64(), "of alt_counts in the experiment's reference set", "0 to 1", QUANTILE
+        pa.float64(),
+        "of alt_counts in the reference set: the experiment's peaks or its null's windows",
+        "0 to 1",
+        QUANTILE,
     ),
     "active_allele_quantile": Column(
         pa.float64(), "the larger of the two", "0 to 1", "max(ref_quantile, alt_quantile)"
