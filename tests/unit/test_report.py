@@ -64,8 +64,13 @@ class Run:
         self.write("summary", base | summary)
         self.largest = np.abs(largest[:n])
         models = [
-            {"experiment": name(e), "fold": k, "checkpoint": f"{name(e)}.{k}", "sha256": "0" * 64}
-            for e in experiments
+            {
+                "experiment": name(e),
+                "fold": k,
+                "checkpoint": f"{name(e)}.{k}",
+                "sha256": f"{i}{k}" * 32,
+            }
+            for i, e in enumerate(experiments)
             for k in (0, 1)
         ]
         self.provenance(models, name)
@@ -134,7 +139,9 @@ def page(tmp_path_factory):
     folder = tmp_path_factory.mktemp("report")
     run = Run(folder, 300)
     null = pa.table({"group": np.zeros(50, np.int32), "logfc": np.linspace(-0.1, 0.1, 50)})
-    pq.write_table(pa.concat_tables([null, null]), folder / "null.parquet", row_group_size=50)
+    held = [{"models_sha256": [f"{i}{k}" * 32 for k in (0, 1)], "group": None} for i in (1, 0)]
+    nulls = pa.concat_tables([null, null]).replace_schema_metadata({"nulls": json.dumps(held)})
+    pq.write_table(nulls, folder / "null.parquet", row_group_size=50)
     return run.report(nulls=[folder / "null.parquet"])
 
 
@@ -229,6 +236,13 @@ def test_histograms_count_every_allele_once(page):
     for name in ("effects-0", "effects-1"):
         bars = [row for row in values(charts(page)[name]) if row["alleles"]]
         assert sum(row["alleles"] for row in {r["from"]: r for r in bars}.values()) == 300
+
+
+def test_each_histogram_has_the_null_of_its_experiment(page):
+    """50 of them between -0.1 and 0.1, scaled to 300 alleles."""
+    for name in ("effects-0", "effects-1"):
+        lines = {row["from"]: row["null"] for row in values(charts(page)[name])}
+        assert sum(null for null in lines.values() if null > 0.5) == pytest.approx(300)
 
 
 def test_the_largest_effects_are_drawn_along_the_genome(tmp_path):

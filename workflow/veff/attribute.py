@@ -99,19 +99,26 @@ def explain(
             )
             for fold in folds
         ]
+        chosen = folds[0].get("group")
         for row in alleles:
-            yield _explain(row, places[row["allele_id"]], reference, predictors, shuffles)
+            place = places[row["allele_id"]]
+            yield _explain(row, place, reference, predictors, chosen, shuffles)
 
 
 def _explain(
-    row: dict, place: dict, reference: Reference, predictors: list, shuffles: int
+    row: dict,
+    place: dict,
+    reference: Reference,
+    predictors: list,
+    chosen: int | None,
+    shuffles: int,
 ) -> Explanation:
     geometry = predictors[0].geometry
     length = geometry.input_length
     columns = [np.array([place[name]]) for name in ("contig", "start", "ref_len")]
     ref, alt, _ = windows.windows(reference, *columns, [place["alt"]], length)
     bases = np.concatenate([ref, alt])
-    group, h, p = _predict(predictors, bases)
+    group, h, p = _predict(predictors, bases, chosen)
     known = np.isin(bases, np.frombuffer(b"ACGT", np.uint8)).all()
     return Explanation(
         allele=row,
@@ -125,8 +132,13 @@ def _explain(
     )
 
 
-def _predict(predictors: list, bases: np.ndarray) -> tuple[int, torch.Tensor, torch.Tensor]:
-    """The signal group with the largest effect, its log-counts [2], its profiles [2, ch, T]."""
+def _predict(
+    predictors: list, bases: np.ndarray, chosen: int | None
+) -> tuple[int, torch.Tensor, torch.Tensor]:
+    """A signal group, its log-counts [2], its profiles [2, ch, T].
+
+    The group is `chosen`, or that with the largest effect.
+    """
     first = predictors[0]
     padded = np.full((first.batch_size, bases.shape[1]), windows.N, np.uint8)
     padded[:2] = bases
@@ -139,7 +151,9 @@ def _predict(predictors: list, bases: np.ndarray) -> tuple[int, torch.Tensor, to
         p = torch.stack([effects.profile(logits[:2, start:stop]) for logits, _ in outputs])
         answers.append(ensemble.mean_prediction(h, p))
         start = stop
-    group = max(range(len(answers)), key=lambda g: abs(answers[g][0].diff().item()))
+    group = chosen
+    if group is None:
+        group = max(range(len(answers)), key=lambda g: abs(answers[g][0].diff().item()))
     return group, *answers[group]
 
 

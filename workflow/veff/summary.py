@@ -121,7 +121,9 @@ def closing(outdir: str | Path, n: int = 10) -> str:
         reasons = ", ".join(f"{count['counts']} {count['values']}" for count in counts)
         lines.append(f"Not scored: {reasons} (alleles.parquet says why, allele by allele)")
     scores = "scores.tsv.gz" if (outdir / "scores.tsv.gz").exists() else "scores.parquet"
-    lines.append(f"Results are in {outdir}: summary.tsv.gz, {scores}, annotated.vcf.gz")
+    lines.append(
+        f"Results are in {outdir}: report.html, summary.tsv.gz, {scores}, annotated.vcf.gz"
+    )
     return "\n".join(lines)
 
 

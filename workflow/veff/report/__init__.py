@@ -4,7 +4,8 @@ import base64
 import csv
 import io
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
+from itertools import groupby
 from pathlib import Path
 
 import altair
@@ -50,13 +51,13 @@ def build(
     """Write the report of a run to `out`.
 
     `alleles`, `summary`, `scores` and `folds` are the run's tables and `provenance` its record;
-    `nulls` are files of nulls, of all experiments in the order of the sheet, each a row group;
-    `figures` are PNGs named by `allele_id`. What the input says is shown as text, cut to a
-    length, and the page forbids the browser to load anything from elsewhere.
+    `nulls` are the files of the experiments' nulls; `figures` are PNGs named by `allele_id`. What
+    the input says is shown as text, cut to a length, and the page forbids the browser to load
+    anything from elsewhere.
     """
     record = read_json(provenance)
-    names = list(dict.fromkeys(model["experiment"] for model in record["models"]))
-    places = dict(zip(names, _row_groups(nulls), strict=False))
+    names = {model["experiment"] for model in record["models"]}
+    places = _places(nulls, record["models"])
     found = numbers(alleles, summary, scores, folds, reference, places)
     page = _environment().get_template("page.html")
     drawn = charts(found)
@@ -88,9 +89,21 @@ def build(
         temporary.write_text(html, encoding="utf-8")
 
 
-def _row_groups(paths: Iterable[Path]) -> Iterator[tuple[Path, int]]:
-    for path in paths:
-        yield from ((path, i) for i in range(pq.ParquetFile(path).num_row_groups))
+def _places(nulls: Iterable[Path], models: list[dict]) -> dict[str, tuple[Path, int]]:
+    """For each experiment with a null, the file that holds it, and which row group of it."""
+    held = {}
+    for path in nulls:
+        # What the null of each row group depends on, as `veff.null` writes it.
+        identities = json.loads((pq.read_schema(path).metadata or {}).get(b"nulls", b"[]"))
+        for i, identity in enumerate(identities):
+            held[*identity["models_sha256"], identity["group"]] = path, i
+    found = {}
+    for name, folds in groupby(models, lambda model: model["experiment"]):
+        folds = list(folds)
+        key = (*(fold["sha256"] for fold in folds), folds[0].get("group"))
+        if key in held:
+            found[name] = held[key]
+    return found
 
 
 def _environment() -> jinja2.Environment:
