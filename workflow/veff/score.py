@@ -130,15 +130,17 @@ class _Experiment:
         for group in self.scores[-1]:
             h, p = (torch.stack(heads) for heads in zip(*(o[group] for o in outputs), strict=True))
             folds = [_score(*fold, batch, n) for fold in zip(h, p, strict=True)]
-            by_name = {name: torch.stack([fold[name] for fold in folds]) for name in folds[0]}
+            per_fold = torch.stack([torch.stack(list(fold.values())) for fold in folds])
             if self.how.ensemble == "mean_prediction":
                 answer = _score(*ensemble.mean_prediction(h, p), batch, n)
             else:
-                answer = {name: ensemble.mean_score(scores) for name, scores in by_name.items()}
-            spread = {name: ensemble.spread(by_name[name], answer[name]) for name in answer}
-            answer |= {f"{name}_sd": sd for name, (sd, _) in spread.items()}
-            answer["folds_agree"] = spread["logfc"][1]
-            for row, scores in zip(self.scores, (*folds, answer), strict=True):
+                means = ensemble.mean_score(per_fold)
+                answer = dict(zip(effects.SCORES, means, strict=True))
+            # All scores at once: [folds, scores, n].
+            sd, agree = ensemble.spread(per_fold, torch.stack(list(answer.values())))
+            spread = {f"{name}_sd": one for name, one in zip(answer, sd, strict=True)}
+            spread["folds_agree"] = agree[effects.SCORES.index("logfc")]
+            for row, scores in zip(self.scores, (*folds, answer | spread), strict=True):
                 row[group].append(scores)
 
     def _predict(self, predictor: predict.Predictor, bases: torch.Tensor) -> list[tuple]:
