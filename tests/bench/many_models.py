@@ -52,7 +52,7 @@ def run(folder: Path, name: str, chunk_size: int) -> dict:
     out = folder / name
     config = [f"variants={folder / 'snvs.vcf.gz'}", f"reference={folder / 'genome.fa'}"]
     config += [f"models={folder / name}.tsv", f"outdir={out}", f"chunk_size={chunk_size}"]
-    config += ["models_per_job=auto", "nulls=none"]
+    config += ["models_per_job=auto", "nulls=none", "top={n: 0}"]
     command = [sys.executable, "-m", "snakemake", "--cores", "all", "--resources", "gpu=1"]
     command += ["--quiet", "all", "--config", *config]
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"

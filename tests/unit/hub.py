@@ -64,6 +64,8 @@ def handler(hub: Hub) -> type:
             parts = self.path.lstrip("/").split("/")
             if parts[0] == "cdn":
                 return self.send("/".join(parts[1:]))
+            if len(parts) < 5 or parts[2] != "resolve":
+                return self.head(404)
             revision, name = parts[3], "/".join(parts[4:])
             hub.asked.append((self.command, name, self.headers["Range"]))
             if hub.take("busy"):

@@ -87,7 +87,8 @@ def from_hub(batch):
 
 def downloads(wildcards):
     """What is known of a model batch's downloads, where it has any."""
-    return rules.download.output if from_hub(wildcards.batch) else []
+    record = f"{OUT}/models/{wildcards.batch}/downloads.json"
+    return record if from_hub(wildcards.batch) else []
 
 
 def table(path):
