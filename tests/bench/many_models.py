@@ -74,7 +74,8 @@ def run(folder: Path, name: str, chunk_size: int) -> dict:
 def alone(folder: Path) -> dict:
     """The same scoring job in this process, watched: the cache is warm from the runs."""
     began = time.perf_counter()
-    setup = tables.read_json(folder / "all/autotune/setup.json")
+    (path,) = (folder / "all/autotune").glob("*.json")
+    setup = tables.read_json(path)
     autotune.enable({"device": "auto"}, setup["work"], [folder / "all/autotune"])
     import pyarrow.parquet as pq
     import torch

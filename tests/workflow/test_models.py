@@ -142,8 +142,6 @@ def test_bad_models_stop_only_their_own_jobs_and_are_named(tmp_path, monkeypatch
     del rows["cut"], rows["none"]
     said = project.run(**settings, models=sheet(project, rows, columns))
     assert written(project) == before
-    if not (project.outdir / "scores.parquet").exists():
-        pytest.xfail("with bad rows removed and no job left to score, setup alone is planned")
     scores = pq.read_table(project.outdir / "scores.parquet").to_pandas()
     sound, hub = (scores[scores["experiment"] == name] for name in ("sound", "hub"))
     assert sound["logfc"].tolist() == hub["logfc"].tolist()

@@ -2,33 +2,52 @@ localrules:
     autotune_seed,
 
 
+# For each batch, so that a batch that is added leaves the others as they are. The first job on a
+# GPU benchmarks, for minutes at most; the next ones of that geometry find its seed.
 rule setup:
     input:
-        models=expand(rules.inspect.output, batch=BATCHES),
+        models=rules.resolve.output[0],
     output:
         # Beside it stand the seed archives: of this job's GPU, and later of others that jobs meet.
-        work=f"{OUT}/autotune/setup.json",
+        f"{OUT}/autotune/{{batch}}.json",
     log:
-        f"{OUT}/logs/setup.log",
+        f"{OUT}/logs/setup/{{batch}}.log",
     conda:
         "../../envs/gpu.yaml"
     threads: 4
     resources:
         gpu=GPU,
     params:
-        autotune={**config["autotune"], "device": config["device"]},
+        device=config["device"],
         batch_size=config["batch_size"],
         precision=config["precision"],
         engine=config["engine"],
-        top=config["top"],
+        shuffles=0,
     script:
         "../scripts/setup.py"
+
+
+# Apart from the others, with seeds of its own: drawing more alleles must not score all of them
+# again, nor give scoring jobs a second set of choices to take.
+use rule setup as setup_top with:
+    input:
+        models=rules.models.output.models,
+    output:
+        f"{OUT}/autotune/top/setup.json",
+    log:
+        f"{OUT}/logs/setup/top.log",
+    params:
+        device=config["device"],
+        batch_size=config["batch_size"],
+        precision=config["precision"],
+        engine=config["engine"],
+        shuffles=config["top"]["shuffles"],
 
 
 # snakemake autotune_seed: make the seed that later runs start from.
 rule autotune_seed:
     input:
-        work=rules.setup.output.work,
+        expand(rules.setup.output, batch=BATCHES),
     log:
         f"{OUT}/logs/autotune_seed.log",
     conda:

@@ -23,7 +23,7 @@ rule download:
         "../scripts/download.py"
 
 
-# Never fails over a checkpoint: setup takes all batches, and must not wait for a broken one.
+# Reads each checkpoint once, however often it is then accepted or refused for another reason.
 rule inspect:
     input:
         checkpoints=checkpoint_files,

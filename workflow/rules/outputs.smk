@@ -71,7 +71,7 @@ rule provenance:
         contigs=rules.reference.output.contigs,
         prepared=rules.prepare.output.summary,
         models=rules.models.output.models,
-        setup=rules.setup.output.work,
+        setup=expand(rules.setup.output, batch=BATCHES),
         jobs=parts("jobs"),
         nulls=nulls("json"),
         top=f"{OUT}/parts/top.json" if TOP else [],

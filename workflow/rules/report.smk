@@ -4,7 +4,7 @@ rule top:
         scoreable=rules.prepare.output.scoreable,
         bases=rules.reference.output.bases,
         models=rules.models.output.models,
-        setup=ancient(rules.setup.output.work),
+        setup=rules.setup_top.output[0],
     output:
         figures=report(
             directory(f"{OUT}/top"),
@@ -23,7 +23,7 @@ rule top:
     resources:
         gpu=GPU,
     params:
-        autotune={**config["autotune"], "device": config["device"]},
+        device=config["device"],
         precision=config["precision"],
         engine=config["engine"],
         top=config["top"],

@@ -3,8 +3,7 @@ rule score:
         scoreable=rules.prepare.output.scoreable,
         bases=rules.reference.output.bases,
         models=rules.resolve.output[0],
-        # Made anew when models are added, which changes nothing for those that are there.
-        setup=ancient(rules.setup.output.work),
+        setup=rules.setup.output[0],
     output:
         answers=f"{OUT}/parts/answers/{{chunk}}.{{batch}}.parquet",
         folds=f"{OUT}/parts/folds/{{chunk}}.{{batch}}.parquet",
@@ -17,7 +16,7 @@ rule score:
     resources:
         gpu=GPU,
     params:
-        autotune={**config["autotune"], "device": config["device"]},
+        device=config["device"],
         how={**HOW, "engine": config["engine"]},
         version=SCORE_VERSION,
     script:
@@ -30,7 +29,7 @@ rule null:
         regions=NULLS.get("regions") or [],
         peaks=lambda wildcards: list(peaks_of(BATCHES[wildcards.batch]).values()),
         models=rules.resolve.output[0],
-        setup=ancient(rules.setup.output.work),
+        setup=rules.setup.output[0],
     output:
         nulls=f"{OUT}/parts/nulls/{{batch}}.parquet",
         job=f"{OUT}/parts/nulls/{{batch}}.json",
@@ -42,7 +41,7 @@ rule null:
     resources:
         gpu=GPU,
     params:
-        autotune={**config["autotune"], "device": config["device"]},
+        device=config["device"],
         nulls=lambda wildcards: NULLS | {"peaks": peaks_of(BATCHES[wildcards.batch])},
         folder=NULLS.get("dir") or f"{OUT}/nulls",
         how=HOW,

@@ -6,4 +6,4 @@ from veff import autotune, job
 
 with job.logged(snakemake.log[0]):
     autotune.enable()
-    autotune.keep(Path(snakemake.input.work).parent, snakemake.params.seed)
+    autotune.keep(Path(snakemake.input[0]).parent, snakemake.params.seed)

@@ -9,7 +9,8 @@ with job.logged(snakemake.log[0]):
     began = time.monotonic()
     params, files, output = snakemake.params, snakemake.input, snakemake.output
     setup = tables.read_json(files.setup)
-    autotune.enable(params.autotune, setup["work"], [Path(files.setup).parent])
+    settings = snakemake.config["autotune"] | {"device": params.device}
+    autotune.enable(settings, setup["work"], [Path(files.setup).parent])
     from veff import null, predict, score
     from veff.reference import Reference
 
@@ -19,7 +20,7 @@ with job.logged(snakemake.log[0]):
         descriptions, reference.sha256, params.nulls, {**params.how, "version": params.version}
     )
     how = score.How(
-        device=predict.device(params.autotune["device"]),
+        device=predict.device(params.device),
         batch_size=setup["batch_size"],
         threads=snakemake.threads,
         engine=params.engine,

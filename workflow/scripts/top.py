@@ -9,7 +9,8 @@ with job.logged(snakemake.log[0]):
     began = time.monotonic()
     params, files, output = snakemake.params, snakemake.input, snakemake.output
     setup = tables.read_json(files.setup)
-    autotune.enable(params.autotune, setup["work"], [Path(files.setup).parent])
+    settings = snakemake.config["autotune"] | {"device": params.device}
+    autotune.enable(settings, setup["work"], [Path(files.setup).parent])
     import torch
 
     from veff import attribute, figures, predict
@@ -22,7 +23,7 @@ with job.logged(snakemake.log[0]):
         Path(files.scoreable),
         Reference.open(Path(files.bases).parent),
         tables.read_json(files.models),
-        device=predict.device(params.autotune["device"]),
+        device=predict.device(params.device),
         batch_size=setup["batch_size"],
         precision=params.precision,
         engine=params.engine,

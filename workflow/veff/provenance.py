@@ -72,7 +72,7 @@ def run(
     contigs: Path,
     prepared: Path,
     models: Path,
-    setup: Path,
+    setups: list[Path],
     jobs: list[Path],
     null_jobs: list[Path],
     top_jobs: list[Path] = (),
@@ -109,7 +109,7 @@ def run(
         "catv1": descriptions.origin(described),
         "duplicates": descriptions.duplicates(described),
         "alleles": summary,
-        "setup": read_json(setup),
+        "setup": {Path(path).stem: read_json(path) for path in setups},
         "scoring": {
             "jobs": len(records),
             "devices": Counter(record["device"] for record in records),
