@@ -108,7 +108,7 @@ class Run:
             "variants": file,
             "models": models,
             "alleles": {"statuses": {"ok": self.n, "symbolic": 1, "too_long": 0}},
-            "setup": {"gpu": "NVIDIA H200", "node": "warm", "seed": "ab"},
+            "setup": {"b1": {"gpu": "NVIDIA H200", "node": "warm", "seed": "ab"}},
             "scoring": {
                 "jobs": 4,
                 "devices": {"NVIDIA H200": 4},
