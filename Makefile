@@ -24,7 +24,7 @@ demo: env
 	$(RUN) snakemake --cores all
 
 test: env
-	$(RUN) pytest
+	$(RUN) pytest -n 2 --dist loadgroup
 
 lint: env
 	$(RUN) ruff check

@@ -19,6 +19,9 @@ def pytest_collection_modifyitems(items):
         kind = item.path.relative_to(root).parts[0]
         if kind in KINDS:
             item.add_marker(kind)
+        # Over several processes, what shares a costly fixture stays in one.
+        group = "demo" if "demo" in item.fixturenames else item.path.name
+        item.add_marker(pytest.mark.xdist_group(group))
     on_gpu = [item for item in items if item.get_closest_marker("gpu")]
     if on_gpu and not has_nvidia_gpu():
         for item in on_gpu:
