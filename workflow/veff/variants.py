@@ -8,6 +8,7 @@ last, the rows of all are completed with what that showed. Memory does not grow 
 
 import functools
 import itertools
+import logging
 import os
 import re
 import tempfile
@@ -159,6 +160,9 @@ def prepare_records(
                 f"{source}: {judge.alleles} alleles, {n_scoreable} of them scoreable, but the "
                 f"statuses are {dict(statuses)}; this is a fault of the program"
             )
+        logging.info("%s: %d records, %d alleles", source, judge.records, judge.alleles)
+        for status in filter(statuses.get, STATUSES):
+            logging.info("%12d %s", statuses[status], status)
         os.replace(scratch / "scoreable", scoreable)
         os.replace(scratch / "alleles", alleles)
     return {
