@@ -13,6 +13,7 @@ def has_nvidia_gpu():
     return torch.cuda.is_available()
 
 
+@pytest.hookimpl(tryfirst=True)  # pytest-xdist reads the groups in the same hook
 def pytest_collection_modifyitems(items):
     root = Path(__file__).parent
     for item in items:
