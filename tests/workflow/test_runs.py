@@ -157,6 +157,7 @@ def test_a_checkpoint_that_is_none_ends_the_run_naming_it(small):
 def test_an_outer_snakefile_can_use_the_rules_as_a_module(small):
     config = {"variants": "small.vcf", "reference": str(DEMO / "genome.fa.gz")}
     config |= {"models": "models.tsv", "outdir": "mine", "device": "cpu", "nulls": "none"}
+    config |= {"top": {"n": 0}}
     lines = [
         "module veff:",
         f'    snakefile: "{ROOT}/workflow/Snakefile"',
