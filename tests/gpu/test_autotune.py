@@ -25,30 +25,31 @@ WORK = {
     "n_control_tracks": 0,
     "input_length": 2114,
     "output_length": 1000,
-    "batch_size": 32,
     "precision": "fp32",
     "engine": "fast",
 }
+# As rule `setup` does: the batch, and what a pass falls back to where memory runs out.
+WORKS = [{**WORK, "batch_size": 32}, {**WORK, "batch_size": 16}]
 NOTHING = {"benchmarks": 0, "autotune_misses": 0, "compile_misses": 0, "build_misses": 0}
 
 # Scores random SNVs in chunks of many sizes, as the rule `score` does.
 CHUNKS = """
 import json, sys
 from pathlib import Path
-folder, work, settings = Path(sys.argv[1]), *map(json.loads, sys.argv[2:4])
+folder, works, settings = Path(sys.argv[1]), *map(json.loads, sys.argv[2:4])
 from veff import autotune
-autotune.enable(settings, [work], [])
+autotune.enable(settings, works, [])
 import numpy as np, pyarrow as pa, torch
 from cherimoya import Cherimoya
-from veff import models, score
+from veff import models, predict, score
 from veff.reference import Reference, build
-from veff.sheet import Experiment
 rng = np.random.default_rng(0)
 bases = "".join(rng.choice(list("ACGT"), 20_000))
 (folder / "genome.fa").write_text(f">one\\n{bases}\\n")
 build(folder / "genome.fa", folder / "reference")
 Cherimoya(compile=False, random_state=1).save(folder / "model.torch")
-descriptions = models.resolve([Experiment("e", (str(folder / "model.torch"),))], 500)
+experiment = {"name": "e", "checkpoints": [str(folder / "model.torch")], "group": None}
+descriptions = models.inspect([experiment | {"output_length": 1000}], {})
 start = np.sort(rng.choice(np.arange(2_000, 18_000), 200, replace=False))
 alleles = pa.table({
     "allele_id": pa.array(range(200), pa.int64()),
@@ -57,7 +58,7 @@ alleles = pa.table({
     "ref_len": pa.array([1] * 200, pa.int32()),
     "alt": ["CGTA"["ACGT".index(bases[s])] for s in start],
 })
-how = score.How(device=torch.device("cuda"), batch_size=work["batch_size"])
+how = score.How(device=torch.device("cuda"), batch_size=works[0]["batch_size"])
 reference = Reference.open(folder / "reference")
 whole = score.score(alleles, reference, descriptions, how)[0][0]
 for size in (1, 7, 15, 16, 17, 100):
@@ -67,6 +68,16 @@ for size in (1, 7, 15, 16, 17, 100):
     ]
     joined = pa.concat_tables(parts)
     assert joined.equals(whole.slice(0, len(joined))), f"chunks of {size} differ"
+
+forward, passes = predict.Predictor._forward, []
+def with_less_memory(self, bases):
+    passes.append(len(bases))
+    if len(bases) > works[1]["batch_size"]:
+        raise torch.OutOfMemoryError("a test's own")
+    return forward(self, bases)
+predict.Predictor._forward = with_less_memory
+score.score(alleles.slice(0, 20), reference, descriptions, how)
+assert set(passes) == {work["batch_size"] for work in works}, passes
 print(json.dumps(autotune.report()))
 """
 
@@ -81,10 +92,10 @@ def python(*arguments):
     return json.loads(done.stdout.splitlines()[-1])
 
 
-def job(disk, *places, work=WORK, **settings):
+def job(disk, *places, **settings):
     asked = {
         "settings": {"device": "cuda", "cache_dir": str(disk), **settings},
-        "work": [work],
+        "work": WORKS,
         "seeds": [str(place) for place in places],
     }
     return python(TESTS / "gpu_job.py", json.dumps(asked))
@@ -118,7 +129,7 @@ def test_the_job_that_warmed_its_node_neither_benchmarks_nor_compiles(nodes):
     for _, _, report in nodes:
         assert report["node"] == "benchmarked"
         assert part(report) == NOTHING
-        assert report["autotune_hits"] == 2
+        assert report["autotune_hits"] == 2 * len(WORKS)
         assert report["knob"] is True
 
 
@@ -149,9 +160,11 @@ def test_nodes_that_chose_differently_agree_once_seeded(nodes):
     assert job(disk_a, run_b)["outputs"] == b["outputs"]
 
 
-def test_no_chunk_size_and_no_partial_batch_benchmarks_and_rows_keep_their_bits(nodes, tmp_path):
+def test_no_chunk_size_partial_batch_or_lack_of_memory_benchmarks_and_rows_keep_their_bits(
+    nodes, tmp_path
+):
     disk, _, _ = nodes[0]
     settings = {"device": "cuda", "cache_dir": str(disk), "strict": True}
-    report = python("-c", CHUNKS, tmp_path, json.dumps(WORK), json.dumps(settings))
+    report = python("-c", CHUNKS, tmp_path, json.dumps(WORKS), json.dumps(settings))
     assert report["node"] == "warm"
     assert part(report) == NOTHING

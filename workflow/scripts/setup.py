@@ -14,13 +14,12 @@ with job.logged(snakemake.log[0]):
 
     device = predict.device(params.device)
     batch_size = min(predict.batch_size(device, params.batch_size, model) for model in models)
-    work = autotune.work(
-        models,
-        task="score",
-        batch_size=batch_size,
-        precision=params.precision,
-        engine=params.engine,
-    )
+    how = {"task": "score", "precision": params.precision, "engine": params.engine}
+    work = [
+        item
+        for size in predict.pass_sizes(batch_size)
+        for item in autotune.work(models, batch_size=size, **how)
+    ]
     if params.shuffles:
         work += autotune.work(
             models,

@@ -56,10 +56,9 @@ class Predictor:
     A row has the same bits wherever it stands in a batch. On a CPU each row goes through the
     model alone and on one thread, `torch.get_num_threads()` rows at a time: a window's activations
     then fit the cache, and neither the other rows nor the number of threads decides how a sum is
-    split. On a GPU a pass takes the whole batch, since each other size
-    would be benchmarked anew. Out of memory there, it goes on in passes of `fallback` rows, with
-    a warning. Work lists that are warmed should name that size as well (`exercise` with that
-    `batch_size`).
+    split. On a GPU a pass takes the whole batch, since each other size would be benchmarked anew.
+    Out of memory there, it goes on in passes of `fallback` rows, with a warning; `pass_sizes` are
+    what to warm.
     """
 
     def __init__(
@@ -295,6 +294,11 @@ def device(setting: str) -> torch.device:
 def fallback(pass_size: int) -> int | None:
     """The number of windows a pass takes after one of `pass_size` ran out of memory."""
     return pass_size // 2 if pass_size % 2 == 0 else None
+
+
+def pass_sizes(batch_size: int) -> list[int]:
+    """The numbers of windows that a pass may have: the batch, and what it first falls back to."""
+    return [size for size in (batch_size, fallback(batch_size)) if size]
 
 
 def row_bytes(geometry: dict) -> int:

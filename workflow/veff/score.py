@@ -81,15 +81,23 @@ def score(
         group = list(group)
         # The next model is read from disk while one is moved to the device and tried there.
         loaded = _prefetched(models.load(fold["checkpoint"]) for folds in group for fold in folds)
-        runs = [_Experiment(folds, islice(loaded, len(folds)), geometry, how) for folds in group]
+        starting = (
+            _Experiment(folds, islice(loaded, len(folds)), geometry, how) for folds in group
+        )
+        runs: list[_Experiment] = []
         n_padded = np.empty(len(alleles), np.int32)
-        progress = _Progress(len(alleles), len(runs))
+        progress = _Progress(len(alleles), len(group))
         done = 0
+        # Moved to the device in that thread too: here nothing waits for a copy.
+        batches = (
+            _to(how.device, batch)
+            for batch in _batches(alleles, reference, geometry, how.batch_size)
+        )
         with torch.no_grad():
-            for batch in _prefetched(_batches(alleles, reference, geometry, how.batch_size)):
-                on_device = _to(how.device, batch)
-                for run in runs:
-                    run.add(on_device, batch.n)
+            for batch in _prefetched(batches):
+                # The first windows are scored by one experiment while the next one loads.
+                for run in runs or _kept(starting, runs):
+                    run.add(batch)
                 n_padded[done : done + batch.n] = batch.n_padded
                 done += batch.n
                 progress.say(done)
@@ -124,15 +132,15 @@ class _Experiment:
         # One list of score dictionaries a fold and group; the last row is the experiment's.
         self.scores = [{group: [] for group in reported} for _ in range(len(folds) + 1)]
 
-    def add(self, batch: Batch, n: int) -> None:
+    def add(self, batch: Batch) -> None:
         """Score the alleles of a batch under each fold and under their ensemble."""
         outputs = [self._predict(predictor, batch.bases) for predictor in self.predictors]
         for group in self.scores[-1]:
             h, p = (torch.stack(heads) for heads in zip(*(o[group] for o in outputs), strict=True))
-            folds = [_score(*fold, batch, n) for fold in zip(h, p, strict=True)]
+            folds = [_score(*fold, batch) for fold in zip(h, p, strict=True)]
             per_fold = torch.stack([torch.stack(list(fold.values())) for fold in folds])
             if self.how.ensemble == "mean_prediction":
-                answer = _score(*ensemble.mean_prediction(h, p), batch, n)
+                answer = _score(*ensemble.mean_prediction(h, p), batch)
             else:
                 means = ensemble.mean_score(per_fold)
                 answer = dict(zip(effects.SCORES, means, strict=True))
@@ -185,11 +193,11 @@ class _Experiment:
         return pa.concat_tables(tables)
 
 
-def _score(h: torch.Tensor, p: torch.Tensor, batch: Batch, n: int) -> dict[str, torch.Tensor]:
-    """The scores of the `n` alleles of a batch, from what was predicted for its rows."""
+def _score(h: torch.Tensor, p: torch.Tensor, batch: Batch) -> dict[str, torch.Tensor]:
+    """The scores of the alleles of a batch, from what was predicted for its rows."""
     half = len(h) // 2
     pieces = []
-    for first in range(0, n, half):
+    for first in range(0, batch.n, half):
         piece = slice(first, first + half)
         ref, alt = batch.ref_row[piece], batch.alt_row[piece]
         pieces.append(
@@ -197,7 +205,9 @@ def _score(h: torch.Tensor, p: torch.Tensor, batch: Batch, n: int) -> dict[str, 
                 h[ref], p[ref], h[alt], p[alt], batch.breakpoint[piece], batch.shift[piece]
             )
         )
-    return {name: torch.cat([piece[name] for piece in pieces])[:n] for name in effects.SCORES}
+    return {
+        name: torch.cat([piece[name] for piece in pieces])[: batch.n] for name in effects.SCORES
+    }
 
 
 def _reverse_complement(bases: torch.Tensor) -> torch.Tensor:
@@ -258,6 +268,13 @@ def _to(device: torch.device, batch: Batch) -> Batch:
     names = ("bases", "ref_row", "alt_row", "breakpoint", "shift")
     tensors = {name: torch.from_numpy(getattr(batch, name)).to(device) for name in names}
     return Batch(n=batch.n, n_padded=batch.n_padded, **tensors)
+
+
+def _kept(items: Iterator[T], kept: list[T]) -> Iterator[T]:
+    """The items, each added to `kept` on its way."""
+    for item in items:
+        kept.append(item)
+        yield item
 
 
 def _prefetched(items: Iterator[T]) -> Iterator[T]:
