@@ -93,4 +93,6 @@ class Tiny:
     def score(self, alleles: pa.Table, *experiments: list[dict], genome=None, **how) -> tuple:
         how = {"device": torch.device("cpu"), "batch_size": 8} | how
         descriptions = [fold for folds in experiments for fold in folds]
-        return score.score(alleles, genome or self.reference, descriptions, score.How(**how))
+        scored = score.score(alleles, genome or self.reference, descriptions, score.How(**how))
+        answers, fold_answers = zip(*scored, strict=True)
+        return list(answers), list(fold_answers)

@@ -1,16 +1,15 @@
-"""How long does `snakemake -n` take, and how much memory, for all of CATv1?
+"""How long does `snakemake -n` take, and how much memory, for the largest runs?
 
-    python tests/bench/dry_run.py [--experiments 1518] [--chunks 100]
+    python tests/bench/dry_run.py
 
-The sheet has that many accessions with five folds each, and the alleles are said to be prepared
+All of CATv1 (1,518 experiments of five folds each) with a million alleles, and with a hundred
+chunks; and one experiment with a hundred million alleles. The alleles are said to be prepared
 already, so that all scoring jobs are planned. Writes `results/dry_run.json`.
 """
 
-import argparse
 import json
 import os
 import re
-import resource
 import subprocess
 import sys
 import tempfile
@@ -18,10 +17,16 @@ import time
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
+sys.path.insert(0, str(ROOT / "workflow"))
+
+from veff import plan, sheet  # noqa: E402
+
 RESULT = Path(__file__).parent / "results/dry_run.json"
+# Experiments, alleles, and chunks where they are not what `auto` makes of the alleles.
+CASES = ((1518, 10**6, None), (1518, 10**8, 100), (1, 10**8, None))
 
 
-def project(folder: Path, experiments: int, chunks: int) -> list[str]:
+def project(folder: Path, experiments: int, alleles: int, chunks: int | None) -> list[str]:
     """The configuration of a run whose alleles are prepared."""
     accessions = [f"ENCSR{n % 1000:03d}AA{'ABCDEFGHIJ'[n // 1000]}" for n in range(experiments)]
     rows = [f"{accession}\t{accession}" for accession in accessions]
@@ -29,10 +34,14 @@ def project(folder: Path, experiments: int, chunks: int) -> list[str]:
     (folder / "models.tsv").write_text("\n".join(["experiment\tcatv1", *rows]) + "\n")
     for name in ("variants.vcf", "genome.fa"):
         (folder / name).touch()
+    read = sheet.read(folder / "models.tsv", "a" * 40)
+    batches = sheet.batches(read, plan.models_per_job("auto", read), {})
+    models = plan.models_a_job(folder / "none", batches)
+    chunks = chunks or -(-alleles // plan.chunk_size("auto", "cuda", models))
     out = folder / "out"
     for name in ("reference", "prepared"):
         (out / name).mkdir(parents=True)
-    prepared = {"chunks": chunks, "alleles": 1_000_000 * chunks, "models_a_job": 50}
+    prepared = {"chunks": chunks, "alleles": alleles, "models_a_job": models}
     (out / "prepared/summary.json").write_text(json.dumps(prepared))
     made = ("reference/bases.u8", "reference/contigs.json", "prepared/scoreable.parquet")
     for name in (*made, "alleles.parquet"):
@@ -50,35 +59,40 @@ def project(folder: Path, experiments: int, chunks: int) -> list[str]:
     ]
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--experiments", type=int, default=1518)
-    parser.add_argument("--chunks", type=int, default=100)
-    options = parser.parse_args()
+def dry_run(experiments: int, alleles: int, chunks: int | None) -> dict:
     with tempfile.TemporaryDirectory() as folder:
-        config = project(Path(folder), options.experiments, options.chunks)
+        config = project(Path(folder), experiments, alleles, chunks)
         command = [sys.executable, "-m", "snakemake", "-n", "--quiet", "rules", "--cores", "1"]
         command += ["--snakefile", ROOT / "workflow/Snakefile"]
         command += ["--rerun-triggers", "mtime", "params", "input", "--config", *config]
         began = time.monotonic()
-        ran = subprocess.run(command, cwd=folder, capture_output=True, text=True)
-        seconds = time.monotonic() - began
-    if ran.returncode:
-        sys.exit(ran.stdout[-3000:] + ran.stderr[-3000:])
-    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
-    table = re.findall(r"^(\w+) +(\d+)$", ran.stdout, re.MULTILINE)
-    result = {
-        "experiments": options.experiments,
-        "models": 5 * options.experiments,
-        "chunks": options.chunks,
+        with open(Path(folder) / "said", "w+") as output:
+            process = subprocess.Popen(command, cwd=folder, stdout=output, stderr=output)
+            _, status, usage = os.wait4(process.pid, 0)
+            seconds = time.monotonic() - began
+            output.seek(0)
+            said = output.read()
+    if status:
+        sys.exit(said[-3000:])
+    table = re.findall(r"^(\w+) +(\d+)$", said, re.MULTILINE)
+    return {
+        "experiments": experiments,
+        "models": 5 * experiments,
+        "alleles": alleles,
         "jobs": {name: int(count) for name, count in table},
         "wall_s": round(seconds, 1),
         "cpu_s": round(usage.ru_utime + usage.ru_stime, 1),
         "memory_mb": round(usage.ru_maxrss / 1024),
     }
+
+
+def main() -> None:
+    result = []
+    for case in CASES:
+        result.append(dry_run(*case))
+        print(json.dumps(result[-1]), flush=True)
     RESULT.parent.mkdir(exist_ok=True)
     RESULT.write_text(json.dumps(result, indent=1) + "\n")
-    print(json.dumps(result, indent=1))
 
 
 if __name__ == "__main__":

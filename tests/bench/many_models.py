@@ -86,18 +86,18 @@ def alone(folder: Path) -> dict:
     first = []
 
     class Watched(score._Progress):
-        def say(self, done: int) -> None:
+        def say(self, n: int) -> None:
             if not first:
                 if torch.cuda.is_available():
                     torch.cuda.synchronize()
                 first.append(time.perf_counter())
-            super().say(done)
+            super().say(n)
 
     score._Progress = Watched
     alleles = pq.ParquetFile(folder / "all/prepared/scoreable.parquet").read_row_group(0)
     described = tables.read_json(folder / "all/models.json")
     how = score.How(device=predict.device("auto"), batch_size=setup["batch_size"])
-    score.score(alleles, Reference.open(folder / "all/reference"), described, how)
+    list(score.score(alleles, Reference.open(folder / "all/reference"), described, how))
     ended = time.perf_counter()
     rest = len(alleles) - setup["batch_size"] // 2  # about what the first batch leaves
     on_gpu = torch.cuda.is_available()

@@ -153,14 +153,20 @@ class Bench:
             )
         return described
 
-    def scored(self, n_alleles: int, n_models: int = 1, chunk: int = 0, **how) -> list:
-        chunk_size = how.pop("chunk_size", n_alleles)
-        return score.score(
-            pq.ParquetFile(self.prepared(n_alleles, chunk_size)).read_row_group(chunk),
+    def score(
+        self, n_alleles: int, n_models: int = 1, chunk: int = 0, chunk_size: int = 0
+    ) -> None:
+        """Score and write a chunk, as the scoring script does."""
+        scored = score.score(
+            pq.ParquetFile(self.prepared(n_alleles, chunk_size or n_alleles)).read_row_group(
+                chunk
+            ),
             reference.Reference.open(self.scratch / "reference"),
             self.checkpoints(n_models),
-            score.How(device=self.device, **{"batch_size": self.batches[-1], **how}),
+            score.How(device=self.device, batch_size=self.batches[-1]),
         )
+        paths = [self.scratch / f"{name}.{os.getpid()}.parquet" for name in ("answers", "folds")]
+        tables.write_parquets(paths, scored)
 
 
 def say(*what) -> None:
@@ -392,13 +398,12 @@ def end_to_end(bench: Bench) -> dict:
     alleles = bench.scratch / "alleles.parquet"
     scoreable = bench.scratch / f"{n}.{n}.scoreable.parquet"
     timed("prepare", lambda: variants.prepare(vcf, genome, alleles, scoreable, chunk_size=n))
-    answers, _ = timed("score", lambda: bench.scored(n))
-    timed("write", lambda: tables.write_parquet(bench.scratch / "answers.parquet", answers))
-    job, whole = steps["score"] + steps["write"], sum(steps.values()) - steps["reference"]
+    timed("score", lambda: bench.score(n))
+    whole = steps["prepare"] + steps["score"]
     few = 100 if bench.tiny else 100_000
     bench.prepared(few, few)
-    busy = busy_share(bench, lambda: bench.scored(few))
-    rates = {"scoring job": round(n / job, 1), "VCF to table": round(n / whole, 1)}
+    busy = busy_share(bench, lambda: bench.score(few))
+    rates = {"scoring job": round(n / steps["score"], 1), "VCF to table": round(n / whole, 1)}
     say(f"SNVs/s {rates}, GPU busy {busy}")
     return {
         "snvs": n,
@@ -487,7 +492,7 @@ def cost(bench: Bench) -> dict:
     def seconds(n_alleles: int, n_models: int) -> float:
         bench.prepared(n_alleles, n_alleles), bench.checkpoints(n_models)
         began = time.perf_counter()
-        bench.scored(n_alleles, n_models)
+        bench.score(n_alleles, n_models)
         return round(time.perf_counter() - began, 2)
 
     for n in numbers:
@@ -508,7 +513,7 @@ def score_on(gpu: int, ready, begin, done, scratch: Path, n: int, tiny: bool) ->
     bench.predictor(batch_size=bench.batches[-1])
     ready.put(gpu)
     begin.wait()
-    bench.scored(n, chunk=gpu, chunk_size=n // 2)
+    bench.score(n, chunk=gpu, chunk_size=n // 2)
     done.put(gpu)
 
 

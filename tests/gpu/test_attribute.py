@@ -8,7 +8,8 @@ import sys
 import numpy as np
 import pytest
 
-from project import DEMO, ROOT
+from project import DEMO
+from veff.autotune import warm
 
 WORK = {
     "task": "attribute",
@@ -54,7 +55,7 @@ def test_a_second_process_benchmarks_nothing(tmp_path):
     ]
     variables = {
         **os.environ,
-        "PYTHONPATH": str(ROOT / "workflow"),
+        "PYTHONPATH": warm.python_path(),
         "TRITON_CACHE_AUTOTUNING": "1",
         "TRITON_CACHE_DIR": str(tmp_path),
         "TRITON_CACHE_MANAGER": "veff.autotune.manager:Manager",

@@ -6,7 +6,7 @@ import torch
 from cherimoya import Cherimoya, ControlWrapper
 
 from project import DEMO
-from veff import effects, predict
+from veff import effects, layout, predict
 from veff.windows import Geometry
 
 DEFAULT = Geometry(2114, 1000)
@@ -191,6 +191,18 @@ def test_out_of_memory_goes_on_in_smaller_passes():
         torch.cuda.set_per_process_memory_fraction(1.0)
     for ours, other in zip(outputs, expected, strict=True):
         torch.testing.assert_close(ours, other, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("shape", [(3, 128, 2114), (2, 12, 65), (5, 48, 64), (1, 1, 1)])
+def test_the_pass_that_changes_the_layout_has_the_bits_of_pytorchs_own_two(shape, dtype):
+    generator = torch.Generator("cuda").manual_seed(0)
+    x = torch.randn(shape, generator=generator, device="cuda").to(dtype)
+    bias = torch.randn(shape[1], generator=generator, device="cuda")
+    expected = (x + bias.to(dtype).view(1, -1, 1)).transpose(1, 2)
+    moved = layout.channels_last(x, bias)
+    assert moved.is_contiguous()
+    assert torch.equal(moved, expected)
 
 
 def test_the_memory_that_auto_reckons_with_is_enough():

@@ -26,3 +26,4 @@ def test_a_chunk_is_what_the_models_score_in_ten_minutes():
     assert plan.chunk_size(7, "cpu", 5) == 7
     assert plan.chunk_size("auto", "cpu", 5) * 5 == pytest.approx(plan.JOB_S * plan.CPU_RATE)
     assert plan.chunk_size("auto", "cpu", 10**9) == 1
+    assert plan.chunk_size("auto", "cuda", 1) == plan.ALLELES_A_JOB

@@ -32,7 +32,7 @@ with job.logged(snakemake.log[0]):
         params.nulls,
         wanted,
         Path(params.folder),
-        lambda alleles, genome, models: score.score(alleles, genome, models, how)[0],
+        lambda *asked: [answers for answers, _ in score.score(*asked, how)],
     )
     null.write(Path(output.nulls), nulls, list(wanted.values()))
     record = provenance.job(

@@ -17,8 +17,9 @@ with job.logged(snakemake.log[0]):
     from veff.reference import Reference
 
     descriptions = tables.read_json(files.models)
-    answers, folds = score.score(
-        pq.ParquetFile(files.scoreable).read_row_group(int(snakemake.wildcards.chunk)),
+    alleles = pq.ParquetFile(files.scoreable).read_row_group(int(snakemake.wildcards.chunk))
+    scored = score.score(
+        alleles,
         Reference.open(Path(files.bases).parent),
         descriptions,
         score.How(
@@ -28,11 +29,10 @@ with job.logged(snakemake.log[0]):
             **params.how,
         ),
     )
-    tables.write_parquet(output.answers, answers)
-    tables.write_parquet(output.folds, folds)
+    tables.write_parquets([output.answers, output.folds], scored)
     record = provenance.job(
         time.monotonic() - began,
-        n_alleles=len(answers[0]),
+        n_alleles=len(alleles),
         n_models=len(descriptions),
         tuned=autotune.report(),
     )

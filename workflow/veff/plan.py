@@ -7,9 +7,12 @@ from veff.autotune import gpus
 from veff.sheet import Experiment
 
 JOB_S = 600
-# Alleles x models a second, of a default-size model: on one NVIDIA H200 and on one CPU core.
+# Alleles x models a second of a default-size model, as tests/bench/throughput.py measured them on
+# one NVIDIA H200 and on one CPU core.
 GPU_RATE = 20_000
 CPU_RATE = 2
+# A job holds its alleles and one experiment's scores in memory: 0.3 GB a million.
+ALLELES_A_JOB = 5_000_000
 # Snakemake plans a few thousand jobs in half a minute: chunks x batches of models.
 MODELS_A_JOB = 50
 BATCHES = 40
@@ -20,7 +23,8 @@ TSV_ROWS = 10_000_000
 
 
 def chunk_size(setting: int | str, device: str, models: int) -> int:
-    """Alleles a job: the setting, or for `auto` what `models` models score in ten minutes.
+    """Alleles a job: the setting, or for `auto` what `models` models score in ten minutes, and
+    not more than fit in memory.
 
     A `device` of `auto` is a GPU where this process sees one.
     """
@@ -28,7 +32,7 @@ def chunk_size(setting: int | str, device: str, models: int) -> int:
         return setting
     on_gpu = device == "cuda" or (device == "auto" and bool(gpus.visible()))
     rate = GPU_RATE if on_gpu else CPU_RATE
-    return max(1, JOB_S * rate // models)
+    return min(max(1, JOB_S * rate // models), ALLELES_A_JOB)
 
 
 def models_per_job(setting: int | str, experiments: list[Experiment]) -> int:

@@ -1,9 +1,10 @@
 """What do a model's two heads say about a batch of windows, as fast as the hardware allows?
 
-The fast engine calls the checkpoint's own first convolution and Cheri blocks and changes only what
-comes after them: the profile head is a matrix product over the T + 74 positions that the output
-needs, instead of a 75-tap convolution over all L, and no copy changes the layout for it. At load
-it is compared with Cherimoya's own forward, which takes its place where the two disagree.
+The fast engine calls the checkpoint's own first convolution and Cheri blocks and changes what is
+between and after them: one pass moves the convolution's output into the blocks' layout, and the
+profile head is a matrix product over the T + 74 positions that the output needs, instead of a
+75-tap convolution over all L. At load it is compared with Cherimoya's own forward, which takes its
+place where the two disagree.
 """
 
 import hashlib
@@ -16,6 +17,7 @@ import torch
 import torch.nn.functional as F
 from cherimoya import Cherimoya, ControlWrapper
 
+from veff import layout
 from veff.errors import InputError
 from veff.windows import Geometry
 
@@ -28,9 +30,8 @@ torch.set_float32_matmul_precision("highest")
 
 HEAD_TAPS = 75
 TOLERANCE = 1e-5  # between the engines: in log-counts, and in probabilities of the profile
-BF16_TOLERANCE = (
-    2**-5
-)  # of the scale, since Cherimoya's heads round to bf16 (2**-9) under autocast
+# Of the scale, since Cherimoya's heads round to bf16 (2**-9) under autocast.
+BF16_TOLERANCE = 2**-5
 LADDER = (1024, 512, 256, 128, 64, 32)
 CPU_BATCH_SIZE = 32
 MEMORY_SHARE = 0.8  # of the device's memory that a batch may take
@@ -165,10 +166,15 @@ class Predictor:
         They are Cherimoya's own, to the bit: the blocks round to bf16, and sums in another order
         flip some of those roundings, which moved log-counts of trained models by 3e-4.
         """
-        x = self.model.iconv(self._one_hot(bases)).transpose(1, 2)
+        conv, approximate = self.model.iconv, self.model.igelu.approximate
+        x = self._one_hot(bases)
+        if layout.triton is not None and self.device.type == "cuda":
+            x = layout.channels_last(conv._conv_forward(x, conv.weight, None), conv.bias)
+            return torch.ops.aten.gelu_(x, approximate=approximate)
+        x = conv(x).transpose(1, 2)
         # The activation writes the layout that the blocks read: a copy less.
         out = torch.empty(x.shape, dtype=x.dtype, device=x.device)
-        return torch.ops.aten.gelu.out(x, approximate=self.model.igelu.approximate, out=out)
+        return torch.ops.aten.gelu.out(x, approximate=approximate, out=out)
 
     def _profile_head(self, x: torch.Tensor) -> torch.Tensor:
         """The last convolution where it is needed, [n, L, filters] to [n, channels, T]."""
@@ -253,6 +259,8 @@ def _knows(model: Cherimoya) -> bool:
         type(model) is Cherimoya
         and type(model.igelu) is torch.nn.GELU
         and _is_same_convolution(model.fconv, HEAD_TAPS)
+        and type(model.iconv) is torch.nn.Conv1d
+        and model.iconv.bias is not None
         and model.trimming >= HEAD_TAPS // 2
     )
 

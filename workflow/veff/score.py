@@ -61,50 +61,54 @@ class How:
 
 def score(
     alleles: pa.Table, reference: Reference, descriptions: list[dict], how: How
-) -> tuple[list[pa.Table], list[pa.Table]]:
+) -> Iterator[tuple[pa.Table, pa.Table]]:
     """Score alleles with the models described.
 
     `alleles` are rows of the prepared table (`allele_id`, `contig`, `start`, `ref_len`, `alt`),
-    in genome order. Returns two lists of tables, one table an experiment, in the order of
-    `descriptions`: the experiments' answers, and their folds'. Both have `allele_id`,
+    in genome order. For each experiment, in the order of `descriptions`, yields two tables, which
+    are made when they are asked for: its answers and its folds'. Both have `allele_id`,
     `experiment`, `group`, `n_padded` and the scores of `effects.score`; the folds' have `fold`
     too, the answers what `columns.SPREAD` names.
     """
     torch.set_num_threads(how.threads)
     experiments = [list(folds) for _, folds in groupby(descriptions, lambda d: d["experiment"])]
-    answers: dict[str, pa.Table] = {}
-    fold_answers: dict[str, pa.Table] = {}
+    scored: dict[str, _Experiment] = {}
     # Experiments of one geometry share the windows while these are on the device.
-    experiments_by_length = sorted(experiments, key=_lengths)
-    for lengths, group in groupby(experiments_by_length, _lengths):
-        geometry = Geometry(*lengths)
-        group = list(group)
-        # The next model is read from disk while one is moved to the device and tried there.
-        loaded = _prefetched(models.load(fold["checkpoint"]) for folds in group for fold in folds)
-        starting = (
-            _Experiment(folds, islice(loaded, len(folds)), geometry, how) for folds in group
-        )
-        runs: list[_Experiment] = []
-        n_padded = np.empty(len(alleles), np.int32)
-        progress = _Progress(len(alleles), len(group))
-        done = 0
-        # Moved to the device in that thread too: here nothing waits for a copy.
-        batches = (
-            _to(how.device, batch)
-            for batch in _batches(alleles, reference, geometry, how.batch_size)
-        )
-        with torch.no_grad():
-            for batch in _prefetched(batches):
-                # The first windows are scored by one experiment while the next one loads.
-                for run in runs or _kept(starting, runs):
-                    run.add(batch)
-                n_padded[done : done + batch.n] = batch.n_padded
-                done += batch.n
-                progress.say(done)
-        for run in runs:
-            answers[run.name], fold_answers[run.name] = run.tables(alleles["allele_id"], n_padded)
-    names = [folds[0]["experiment"] for folds in experiments]
-    return [answers[name] for name in names], [fold_answers[name] for name in names]
+    for lengths, group in groupby(sorted(experiments, key=_lengths), _lengths):
+        runs = _over_all_alleles(alleles, reference, Geometry(*lengths), list(group), how)
+        scored |= {run.name: run for run in runs}
+    for folds in experiments:
+        yield scored.pop(folds[0]["experiment"]).tables(alleles["allele_id"])
+
+
+def _over_all_alleles(
+    alleles: pa.Table,
+    reference: Reference,
+    geometry: Geometry,
+    experiments: list[list[dict]],
+    how: How,
+) -> list["_Experiment"]:
+    """The experiments, which all have this geometry, when they have seen all alleles."""
+    # The next model is read from disk while one is moved to the device and tried there.
+    loaded = _prefetched(
+        models.load(fold["checkpoint"]) for folds in experiments for fold in folds
+    )
+    starting = (
+        _Experiment(folds, islice(loaded, len(folds)), geometry, how) for folds in experiments
+    )
+    # Moved to the device in that thread too: here nothing waits for a copy.
+    batches = _prefetched(
+        _to(how.device, batch) for batch in _batches(alleles, reference, geometry, how.batch_size)
+    )
+    runs: list[_Experiment] = []
+    progress = _Progress(len(alleles), len(experiments))
+    with torch.no_grad():
+        for batch in batches:
+            # The first windows are scored by one experiment while the next one loads.
+            for run in runs or _kept(starting, runs):
+                run.add(batch)
+            progress.say(batch.n)
+    return runs
 
 
 class _Experiment:
@@ -131,15 +135,19 @@ class _Experiment:
         ]
         # One list of score dictionaries a fold and group; the last row is the experiment's.
         self.scores = [{group: [] for group in reported} for _ in range(len(folds) + 1)]
+        self.n_padded: list[np.ndarray] = []
 
     def add(self, batch: Batch) -> None:
         """Score the alleles of a batch under each fold and under their ensemble."""
+        self.n_padded.append(batch.n_padded)
         outputs = [self._predict(predictor, batch.bases) for predictor in self.predictors]
         for group in self.scores[-1]:
             h, p = (torch.stack(heads) for heads in zip(*(o[group] for o in outputs), strict=True))
             folds = [_score(*fold, batch) for fold in zip(h, p, strict=True)]
             per_fold = torch.stack([torch.stack(list(fold.values())) for fold in folds])
-            if self.how.ensemble == "mean_prediction":
+            if len(folds) == 1:
+                answer = folds[0]
+            elif self.how.ensemble == "mean_prediction":
                 answer = _score(*ensemble.mean_prediction(h, p), batch)
             else:
                 means = ensemble.mean_score(per_fold)
@@ -165,9 +173,9 @@ class _Experiment:
         reverse = strand(_reverse_complement(bases))
         return [ensemble.both_strands(*pair) for pair in zip(forward, reverse, strict=True)]
 
-    def tables(self, allele_id: pa.ChunkedArray, n_padded: np.ndarray) -> tuple[pa.Table, ...]:
+    def tables(self, allele_id: pa.ChunkedArray) -> tuple[pa.Table, pa.Table]:
         """The experiment's table and its folds' table."""
-        per_fold = [self._table(fold, allele_id, n_padded) for fold in range(len(self.scores))]
+        per_fold = [self._table(fold, allele_id) for fold in range(len(self.scores))]
         answer = per_fold.pop()
         n_folds = pa.array(np.full(len(answer), len(per_fold), np.int32))
         folds = [
@@ -176,14 +184,14 @@ class _Experiment:
         ]
         return answer.append_column("n_folds", n_folds), pa.concat_tables(folds)
 
-    def _table(self, row: int, allele_id: pa.ChunkedArray, n_padded: np.ndarray) -> pa.Table:
+    def _table(self, row: int, allele_id: pa.ChunkedArray) -> pa.Table:
         tables = []
         for group, pieces in self.scores[row].items():
             parts = {
                 "allele_id": allele_id,
-                "experiment": pa.array([self.name] * len(allele_id)),
+                "experiment": pa.repeat(self.name, len(allele_id)),
                 "group": pa.array(np.full(len(allele_id), group, np.int32)),
-                "n_padded": pa.array(n_padded),
+                "n_padded": pa.array(np.concatenate(self.n_padded)),
             }
             for name in pieces[0]:
                 values = torch.cat([piece[name] for piece in pieces]).cpu().numpy()
@@ -302,19 +310,22 @@ class _Progress:
 
     def __init__(self, n_alleles: int, n_experiments: int):
         self.n_alleles, self.n_experiments = n_alleles, n_experiments
+        self.done = 0
         self.began = self.last = time.monotonic()
 
-    def say(self, done: int) -> None:
+    def say(self, n: int) -> None:
+        """That `n` more are done."""
+        self.done += n
         now = time.monotonic()
-        if now - self.last < PROGRESS_S and done < self.n_alleles:
+        if now - self.last < PROGRESS_S and self.done < self.n_alleles:
             return
         self.last = now
-        rate = done / max(now - self.began, 1e-9)
+        rate = self.done / max(now - self.began, 1e-9)
         logging.info(
             "%d of %d alleles under %d experiments, %.0f alleles/s, %.0f s left",
-            done,
+            self.done,
             self.n_alleles,
             self.n_experiments,
             rate,
-            (self.n_alleles - done) / rate,
+            (self.n_alleles - self.done) / rate,
         )

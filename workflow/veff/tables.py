@@ -4,8 +4,9 @@ import gzip
 import json
 import os
 import shutil
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from itertools import chain
 from pathlib import Path
 from urllib.parse import quote
 
@@ -50,11 +51,21 @@ def read_json(path: str | Path):
 
 def write_parquet(path: str | Path, tables: Iterable[pa.Table]) -> None:
     """Write tables of one schema, at least one, each as a row group of its own."""
-    tables = iter(tables)
-    first = next(tables)
-    with aside(path) as temporary, pq.ParquetWriter(temporary, first.schema) as writer:
-        for table in (first, *tables):
-            writer.write_table(table, row_group_size=max(1, len(table)))
+    write_parquets([path], ((table,) for table in tables))
+
+
+def write_parquets(paths: Sequence[str | Path], items: Iterable[Sequence[pa.Table]]) -> None:
+    """Write several files at once: each item has a table for each, which becomes a row group."""
+    items = iter(items)
+    first = next(items)
+    with ExitStack() as stack:
+        writers = [
+            stack.enter_context(pq.ParquetWriter(stack.enter_context(aside(path)), table.schema))
+            for path, table in zip(paths, first, strict=True)
+        ]
+        for item in chain([first], items):
+            for writer, table in zip(writers, item, strict=True):
+                writer.write_table(table, row_group_size=max(1, len(table)))
 
 
 @contextmanager
