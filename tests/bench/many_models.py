@@ -128,8 +128,8 @@ def main() -> None:
         # In a process of its own, so that this one switches the cache on before Cherimoya.
         code = f"import many_models as m; from pathlib import Path as P; m.make(P({name!r}), "
         code += f"{options.models}, {options.snvs}, {options.tiny})"
-        here = os.pathsep.join(sys.path[:2])
-        made = os.environ | {"PYTHONPATH": here}
+        path = os.pathsep.join([*sys.path[:2], os.environ.get("PYTHONPATH", "")])
+        made = os.environ | {"PYTHONPATH": path.rstrip(os.pathsep)}
         subprocess.run([sys.executable, "-c", code], check=True, env=made)
         for sheet in ("one", "all"):
             result[sheet] = run(folder, sheet, options.snvs)

@@ -549,12 +549,53 @@ def scaling(bench: Bench) -> dict:
     return {"seconds": seconds, "speed_up": round(2 * seconds[1] / seconds[2], 3)}
 
 
+def speed_table(results: dict) -> str:
+    rates, whole = results["forward"]["windows_per_s"], results["end_to_end"]
+    names = {
+        "fast": "this engine",
+        "cherimoya as shipped": "Cherimoya's own, as it ships (TF32, not deterministic)",
+        "cherimoya": "Cherimoya's own, deterministic as here",
+    }
+    lines = ["| windows/s at the best batch | fp32 | bf16 |", "|---|--:|--:|"]
+    for name, what in names.items():
+        best = [max(rates[name][precision].values()) for precision in ("fp32", "bf16")]
+        lines.append(f"| {what} | " + " | ".join(f"{rate:,.0f}" for rate in best) + " |")
+    lines += ["", "| SNVs/s, one model, fp32 | |", "|---|--:|"]
+    for name, rate in whole["snvs_per_s"].items():
+        lines.append(f"| {name}, {whole['snvs']:,} SNVs | {rate:,.0f} |")
+    for name, by_number in results["users"]["snvs_per_s"].items():
+        for n, rate in by_number.items():
+            lines.append(f"| {name}, {int(n):,} SNVs | {rate:,.0f} |")
+    return "\n".join(lines)
+
+
+def accuracy_table(results: dict) -> str:
+    lines = [
+        "| error against float64, median (largest) | `logfc` fp32 | bf16 | `jsd` fp32 | bf16 |",
+        "|---|--:|--:|--:|--:|",
+    ]
+    for model, found in results["accuracy"]["models"].items():
+        errors = [
+            found[f"{precision} fast"][score]
+            for score in ("logfc", "jsd")
+            for precision in ("fp32", "bf16")
+        ]
+        told = [f"{error['median']:.0e} ({error['max']:.0e})" for error in errors]
+        lines.append(f"| {model} | " + " | ".join(told) + " |")
+    return "\n".join(lines)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--parts", nargs="+", choices=PARTS, default=PARTS)
     parser.add_argument("--results", type=Path, default=HERE / "results" / "throughput.json")
     parser.add_argument("--tiny", action="store_true", help="small models and numbers")
+    parser.add_argument("--table", action="store_true", help="print the tables of the last run")
     arguments = parser.parse_args()
+    if arguments.table:
+        results = json.loads(arguments.results.read_text())
+        print(speed_table(results), accuracy_table(results), sep="\n\n")
+        return
     logging.basicConfig(level=logging.INFO, format="%(message)s")
     pysam.set_verbosity(0)  # of the simulated VCF's missing header lines
     torch.set_num_threads(1)
