@@ -15,7 +15,8 @@ class Project:
     def __init__(self, folder: Path):
         self.folder = folder
         for name in ("config", "resources"):
-            (folder / name).symlink_to(ROOT / name)
+            if not (folder / name).is_symlink():
+                (folder / name).symlink_to(ROOT / name)
         self.outdir = folder / "out"
 
     def command(self, *arguments: str, **config) -> list[str]:

@@ -1,6 +1,7 @@
 """The knob of the persistent cache is ignored, without a word, once Cherimoya is imported."""
 
 import ast
+import functools
 import importlib.util
 import subprocess
 import sys
@@ -24,6 +25,7 @@ def imported(tree):
             yield from ((f"{node.module}.{alias.name}", node.lineno) for alias in node.names)
 
 
+@functools.cache
 def brings_cherimoya():
     """The modules of veff whose import imports Cherimoya, directly or through another one."""
     names = {}

@@ -1,6 +1,7 @@
 """What a run does when it is cut differently, killed, fed nothing, or told nonsense."""
 
 import os
+import shutil
 import signal
 import time
 
@@ -8,15 +9,15 @@ import pyarrow.parquet as pq
 import pysam
 import pytest
 
-from project import DEMO, ROOT
+from project import DEMO, ROOT, Project
 
 RESULTS = ("alleles.parquet", "scores.parquet", "scores.tsv.gz", "folds.parquet")
 RESULTS += ("summary.parquet", "summary.tsv.gz", "annotated.vcf.gz")
 
 
-@pytest.fixture
-def small(project):
+def prepared(folder):
     """A project on 17 of the demo's records, with one of its models."""
+    project = Project(folder)
     with pysam.VariantFile(str(DEMO / "variants.vcf.gz")) as vcf:
         header, records = str(vcf.header), [str(record) for record in vcf]
     variants = project.write("small.vcf", header + "".join(records[5:22]))
@@ -24,7 +25,29 @@ def small(project):
         "models.tsv", f"experiment\tcheckpoint\ncellA\t{DEMO}/models/cellA.fold0.torch\n"
     )
     project.files = {"variants": variants.name, "models": sheet.name}
-    project.files |= {"nulls": "{n: 20}", "top": "{n: 0}"}
+    project.files |= {"nulls": "{n: 20, dir: kept}", "top": "{n: 0}"}
+    return project
+
+
+@pytest.fixture
+def small(tmp_path):
+    return prepared(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def one_run(tmp_path_factory):
+    """A run in one chunk."""
+    project = prepared(tmp_path_factory.mktemp("one_run"))
+    project.run(**project.files)
+    return project
+
+
+@pytest.fixture
+def done(one_run, tmp_path):
+    """That run, to go on from."""
+    shutil.copytree(one_run.folder, tmp_path, symlinks=True, dirs_exist_ok=True)
+    project = Project(tmp_path)
+    project.files = one_run.files
     return project
 
 
@@ -32,70 +55,63 @@ def results(outdir):
     return {name: (outdir / name).read_bytes() for name in RESULTS}
 
 
-def test_the_number_of_chunks_changes_no_byte(small):
-    seen = {}
-    for chunk_size in (17, 6, 1):
-        outdir = f"by{chunk_size}"
-        small.run(**small.files, outdir=outdir, chunk_size=chunk_size)
-        chunks = pq.ParquetFile(small.folder / outdir / "prepared/scoreable.parquet")
-        seen[chunks.num_row_groups] = results(small.folder / outdir)
+def test_the_number_of_chunks_changes_no_byte(done):
+    seen = {1: results(done.outdir)}
+    for chunk_size in (6, 1):
+        done.run(**done.files, chunk_size=chunk_size)
+        chunks = pq.ParquetFile(done.outdir / "prepared/scoreable.parquet").num_row_groups
+        seen[chunks] = results(done.outdir)
     assert sorted(seen) == [1, 3, 17]
     assert seen[1] == seen[3] == seen[17]
 
 
-def test_a_killed_run_goes_on_without_scoring_finished_chunks_again(small):
-    small.run(**small.files, outdir="whole", chunk_size=3)
-    process = small.start(**small.files, chunk_size=3)
-    jobs = small.outdir / "parts/jobs"
+def test_a_killed_run_goes_on_without_scoring_finished_chunks_again(done):
+    whole = results(done.outdir)
+    shutil.rmtree(done.outdir / "parts/jobs")
+    process = done.start(**done.files, chunk_size=3)
+    jobs = done.outdir / "parts/jobs"
     while len(list(jobs.glob("*.json"))) < 4:
         assert process.poll() is None
         time.sleep(0.1)
     os.killpg(process.pid, signal.SIGKILL)
     process.communicate()
     before = {path: path.stat().st_mtime_ns for path in jobs.glob("*.json")}
-    assert not (small.outdir / "scores.parquet").exists()
-    small.run("--unlock", **small.files, chunk_size=3)
-    small.run(**small.files, chunk_size=3)
+    done.run("--unlock", **done.files, chunk_size=3)
+    done.run(**done.files, chunk_size=3)
     kept = [path for path, written in before.items() if path.stat().st_mtime_ns == written]
     # On two cores the fourth job starts when Snakemake has taken note of two that finished.
     assert len(kept) >= 2
-    assert results(small.outdir) == results(small.folder / "whole")
+    assert len(list(jobs.glob("*.json"))) == 6
+    assert results(done.outdir) == whole
 
 
-def test_a_second_run_has_nothing_to_do(small):
-    small.run(**small.files)
-    assert "Nothing to be done" in small.run(**small.files)
+def test_a_second_run_has_nothing_to_do(done):
+    assert "Nothing to be done" in done.run(**done.files)
 
 
-def test_a_null_outlives_its_run_and_does_not_change_with_the_variants(small):
-    kept = small.folder / "kept"
-    nulls = {"nulls": f"{{n: 20, dir: {kept}}}"}
-    small.run(**small.files | nulls, outdir="one")
-    (null,) = kept.iterdir()
+def test_a_null_outlives_its_run_and_does_not_change_with_the_variants(done):
+    (null,) = (done.folder / "kept").iterdir()
     made = null.stat().st_mtime_ns
-    lines = small.folder.joinpath("small.vcf").read_text().splitlines(keepends=True)
-    fewer = small.write("fewer.vcf", "".join(lines[:-9]))
-    small.run(**small.files | nulls | {"variants": fewer.name}, outdir="other")
-    assert [path.stat().st_mtime_ns for path in kept.iterdir()] == [made]
-    one, other = (pq.read_table(small.folder / d / "scores.parquet") for d in ("one", "other"))
+    lines = done.folder.joinpath("small.vcf").read_text().splitlines(keepends=True)
+    fewer = done.write("fewer.vcf", "".join(lines[:-9]))
+    done.run(**done.files | {"variants": fewer.name}, outdir="other")
+    assert [path.stat().st_mtime_ns for path in (done.folder / "kept").iterdir()] == [made]
+    one, other = (pq.read_table(done.folder / d / "scores.parquet") for d in ("out", "other"))
     assert len(other) == len(one) - 9
     assert other == one.slice(0, len(other))
 
 
-def test_without_nulls_there_are_scores_and_nothing_made_from_nulls(small):
-    small.run(**small.files | {"nulls": "none"})
-    names = pq.read_schema(small.outdir / "scores.parquet").names
+def test_without_nulls_there_are_scores_and_nothing_made_from_nulls(done):
+    done.run(**done.files | {"nulls": "none"})
+    names = pq.read_schema(done.outdir / "scores.parquet").names
     assert {"logfc", "jsd", "logfc_sd", "n_folds"} <= set(names)
     assert [name for name in names if "pval" in name or "quantile" in name] == []
-    assert pq.read_table(small.outdir / "summary.parquet")["max_pval"].null_count == 17
-    assert not (small.outdir / "nulls").exists()
+    assert pq.read_table(done.outdir / "summary.parquet")["max_pval"].null_count == 17
 
 
-def test_what_decides_a_score_scores_again_and_nothing_else_does(small):
-    small.run(**small.files)
-
+def test_what_decides_a_score_scores_again_and_nothing_else_does(done):
     def planned(**config):
-        said = small.run("-n", **small.files | config)
+        said = done.run("-n", **done.files | config)
         return {line.split()[0] for line in said.splitlines() if line.split()[1:] == ["1"]}
 
     assert {"setup", "score"} <= planned(precision="bf16")
@@ -108,16 +124,16 @@ def test_until_prepare_stops_after_the_checks(small):
     assert not (small.outdir / "parts").exists()
 
 
-def test_no_variants_give_empty_valid_outputs(small):
-    header = small.folder.joinpath("small.vcf").read_text().split("#CHROM")[0]
+def test_no_variants_give_empty_valid_outputs(done):
+    header = done.folder.joinpath("small.vcf").read_text().split("#CHROM")[0]
     columns = "#CHROM\tPOS\tID\tREF\tALT\tQUAL\tFILTER\tINFO\n"
-    empty = small.write("empty.vcf", header + columns)
-    small.run(**small.files | {"variants": empty.name, "top": "{n: 1}"})
-    assert len(pq.read_table(small.outdir / "scores.parquet")) == 0
-    assert len(pq.read_table(small.outdir / "attributions.parquet")) == 0
-    assert "No allele could be scored" in (small.outdir / "report.html").read_text()
-    assert "logfc" in pq.read_schema(small.outdir / "scores.parquet").names
-    with pysam.VariantFile(str(small.outdir / "annotated.vcf.gz")) as vcf:
+    empty = done.write("empty.vcf", header + columns)
+    done.run(**done.files | {"variants": empty.name, "top": "{n: 1}"})
+    assert len(pq.read_table(done.outdir / "scores.parquet")) == 0
+    assert len(pq.read_table(done.outdir / "attributions.parquet")) == 0
+    assert "No allele could be scored" in (done.outdir / "report.html").read_text()
+    assert "logfc" in pq.read_schema(done.outdir / "scores.parquet").names
+    with pysam.VariantFile(str(done.outdir / "annotated.vcf.gz")) as vcf:
         assert list(vcf) == []
 
 

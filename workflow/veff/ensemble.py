@@ -25,14 +25,13 @@ def mean_prediction(h: torch.Tensor, p: torch.Tensor) -> tuple[torch.Tensor, tor
     h : [N], float64 where K > 1
     p : [N, channels, T]
     """
-    n_folds = len(h)
-    if n_folds == 1:
+    if len(h) == 1:
         return h[0], p[0]
     weight = counts(h)
     weight = torch.where(_total(weight) > 0, weight, 1)
     weight = weight / _total(weight)
     mean = _total([w.view(-1, 1, 1) * one for w, one in zip(weight, p, strict=True)])
-    return h.double().logsumexp(0) - math.log(n_folds), mean
+    return _log_mean_exp(h), mean
 
 
 def both_strands(
@@ -46,8 +45,7 @@ def both_strands(
     (`channel_permutation_from_groups`).
     """
     (h, p), (h_reverse, p_reverse) = forward, reverse
-    mean_h = torch.stack([h, h_reverse]).double().logsumexp(0) - math.log(2)
-    return mean_h, (p + p_reverse.flip(1, 2)) / 2
+    return _log_mean_exp(torch.stack([h, h_reverse])), (p + p_reverse.flip(1, 2)) / 2
 
 
 def mean_score(scores: torch.Tensor) -> torch.Tensor:
@@ -66,6 +64,13 @@ def spread(scores: torch.Tensor, answer: torch.Tensor) -> tuple[torch.Tensor, to
     deviation = scores - mean_score(scores)
     variance = _total(deviation * deviation) / (len(scores) - 1 or math.nan)
     return variance.sqrt(), (scores.sign() == answer.sign()).sum(0)
+
+
+def _log_mean_exp(h: torch.Tensor) -> torch.Tensor:
+    """log(mean(exp(h))) over the first axis, float64."""
+    h = h.double()
+    largest = h.amax(0)
+    return largest + (_total((h - largest).exp()) / len(h)).log()
 
 
 def _total(per_fold) -> torch.Tensor:
