@@ -76,8 +76,11 @@ class Summary:
         with_fdr = "significant_in_run" in rows.column_names
         self._significant[allele] += rows["significant_in_run"] if with_fdr else pval < ALPHA
 
-    def table(self) -> pa.Table:
-        """One row an allele, in input order; no values where it was not scored."""
+    def table(self, annotations: pa.Table | None = None) -> pa.Table:
+        """One row an allele, in input order; no values where it was not scored.
+
+        `annotations`, with a row for each too, are its last columns.
+        """
         unscored = self._experiment < 0
         unjudged = unscored | (not self._judged)
         n = len(self._names)
@@ -95,7 +98,11 @@ class Summary:
             "n_significant": pa.array(self._significant, mask=unjudged),
             "direction_consistency": pa.array(alike / max(n, 1), mask=unscored),
         }
-        return pa.table({name: self._alleles[name] for name in KEYS} | values, schema=SCHEMA)
+        table = pa.table({name: self._alleles[name] for name in KEYS} | values, schema=SCHEMA)
+        if annotations is not None:
+            for field in annotations.drop_columns("allele_id").schema:
+                table = table.append_column(field, annotations[field.name])
+        return table
 
 
 def closing(outdir: str | Path, n: int = 10) -> str:
