@@ -55,16 +55,15 @@ def alleles(path, n=300):
     rng = np.random.default_rng(9)
     chrom = rng.choice(["chr1", "1", "chr2", "NC_2", "MT", "chr7"], n).tolist()
     ref = rng.choice(["A", "AA", "A" * 30, "-", ""], n).tolist()
-    pos = rng.integers(1, 300, n).tolist()
-    pos[5] = None
+    pos = rng.integers(1, 310, n).tolist()
+    pos[5:8] = None, 0, 10**17
     pq.write_table(pa.table({"chrom": chrom, "pos": pos, "ref": ref}), path)
-    contigs = {"1": "chr1", "NC_2": "chr2", "MT": "chrM", "chr7": None}
-    return [
-        None
-        if p is None or contigs.get(c, c) is None
-        else (contigs.get(c, c), p - 1, p - 1 + max(len(r), 1))
-        for c, p, r in zip(chrom, pos, ref, strict=True)
-    ]
+    places = []
+    for c, p, r in zip(chrom, pos, ref, strict=True):
+        name = {"1": "chr1", "NC_2": "chr2", "MT": "chrM"}.get(c, c)
+        known = p and 1 <= p <= LENGTHS.get(name, 0)
+        places.append((name, p - 1, p - 1 + max(len(r), 1)) if known else None)
+    return places
 
 
 def written(folder, genome, **files):

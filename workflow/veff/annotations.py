@@ -17,7 +17,7 @@ from veff.columns import GENES, HITS, NONE, PEAKS, PEAKS_OF
 from veff.intervals import Interval
 from veff.reference import Reference
 
-BLOCK = 1 << 18  # alleles that are annotated at once
+BLOCK = 1 << 16  # alleles that are annotated at once
 
 
 def write(
@@ -34,7 +34,7 @@ def write(
 
     An allele lies where its REF does, as the input has it. `genes` are a GTF or a BED file,
     `peaks` and `hits` BED files, `peaks_of` the peaks of experiments by name; what is not given
-    has no columns. An allele on an unknown contig, or without a position, has no values.
+    has no columns. An allele that stands nowhere on the reference has no values.
     Names, and distances, are those of variant-scorer's annotations (bedtools).
 
     Raises `InputError` for a file that `intervals` cannot read.
@@ -73,7 +73,7 @@ def write(
 
 
 def _places(alleles: Path, reference: Reference) -> pd.DataFrame:
-    """Where each allele's REF lies: as `_frame` has it, the contig missing where it is unknown."""
+    """Where each allele's REF lies: as `_as_frame` has it, without contig if nowhere."""
     contigs: dict[str, int] = {}
     parts = [np.zeros((3, 0), np.int64)]
     for batch in pq.ParquetFile(alleles).iter_batches(columns=["chrom", "pos", "ref"]):
@@ -84,8 +84,8 @@ def _places(alleles: Path, reference: Reference) -> pd.DataFrame:
                 contigs[name] = -1 if found is None else found
         known = np.array([contigs[name] for name in names.dictionary.to_pylist()], np.int64)
         contig = known[names.indices.to_numpy()]
-        contig[batch["pos"].is_null().to_numpy(zero_copy_only=False)] = -1
-        start = batch["pos"].fill_null(1).to_numpy() - 1
+        start = batch["pos"].fill_null(0).to_numpy() - 1
+        contig[(start < 0) | (start >= reference.lengths[contig])] = -1
         length = pc.max_element_wise(pc.utf8_length(batch["ref"]), 1).to_numpy()
         parts.append(np.stack([contig, start, start + length]))
     contig, start, end = np.concatenate(parts, axis=1)
