@@ -18,7 +18,7 @@ from markupsafe import Markup
 from veff import autotune, columns
 from veff.names import cut, label
 from veff.reference import Reference
-from veff.report.charts import charts
+from veff.report.charts import OKABE_ITO, charts
 from veff.report.numbers import (
     N_COLUMNS,
     N_HISTOGRAMS,
@@ -77,6 +77,7 @@ def build(
         unscored_tsv=_tsv(found.unscored),
         histograms=_histograms(found),
         n_histograms=N_HISTOGRAMS,
+        n_lines=len(OKABE_ITO),
         n_columns=N_COLUMNS,
         n_rows=N_ROWS,
         n_unscored=N_UNSCORED,

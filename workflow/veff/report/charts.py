@@ -179,7 +179,8 @@ _NAMES = alt.Axis(labelLimit=190, grid=False, ticks=False, domain=False)
 
 
 def _agreement(numbers: Numbers):
-    shown = sorted(numbers.answers, key=lambda one: -one.largest)[:N_HISTOGRAMS]
+    shown = sorted(numbers.answers, key=lambda one: -one.largest)[: len(OKABE_ITO)]
+    names = [one.name for one in shown]
     rows = [
         {
             "class": f"{low:g} to {high:g}" if high < 1e9 else f"over {low:g}",
@@ -211,12 +212,10 @@ def _agreement(numbers: Numbers):
                 "experiment:N",
                 title=None,
                 scale=alt.Scale(range=OKABE_ITO),
-                sort=[one.name for one in shown],
+                sort=names,
                 legend=alt.Legend(orient="top", columns=3, labelLimit=110),
             ),
-            shape=alt.Shape(
-                "experiment:N", title=None, sort=[one.name for one in shown], legend=None
-            ),
+            shape=alt.Shape("experiment:N", title=None, sort=names, legend=None),
             tooltip=[
                 "experiment:N",
                 "class:N",
