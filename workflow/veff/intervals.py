@@ -58,7 +58,7 @@ def _lines(path: Path) -> Iterator[tuple[int, str]]:
                 if line.strip() and not line.startswith(("#", "track", "browser")):
                     yield number, line.rstrip("\r\n")
     except (OSError, EOFError, zlib.error, UnicodeDecodeError) as error:
-        raise InputError(f"{path}: cannot be read as a BED file ({error})") from error
+        raise InputError(f"{path}: cannot be read as text, plain or gzip ({error})") from error
 
 
 def _bed_rows(path: Path) -> Iterator[tuple[int, str, int, int, list[str]]]:
