@@ -220,7 +220,7 @@ def test_provenance_accounts_for_every_allele_and_names_what_was_used(demo):
 def test_the_run_ends_with_the_largest_effects_and_where_the_results_are(demo):
     ending = demo.said[demo.said.index("alleles have scores") :]
     largest = max(read(demo, "summary.parquet"), key=lambda r: abs(r["max_logfc"] or 0))
-    assert f"{largest['max_logfc']:.3f}" in ending.splitlines()[2]
+    assert f"{largest['max_logfc']:#.3g}" in ending.splitlines()[2]
     assert "scores.tsv.gz" in ending
     assert "autotune: 0 benchmarks" in ending
 

@@ -126,8 +126,9 @@ def _environment() -> jinja2.Environment:
     )
     environment.filters |= {"cut": cut, "label": label, "thousands": lambda n: f"{n:,}"}
     environment.filters["annotation"] = _annotation
-    environment.filters["digits"] = lambda x, n=3: "" if x is None else f"{x:.{n}f}"
+    environment.filters["digits"] = lambda x, n: "" if x is None else f"{x:.{n}f}"
     environment.filters["significant"] = lambda x: "" if x is None else f"{x:.2g}"
+    environment.filters["three"] = "{:#.3g}".format  # significant digits
     return environment
 
 
