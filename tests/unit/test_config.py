@@ -10,6 +10,7 @@ ROOT = Path(__file__).parents[2]
 SCHEMA = yaml.safe_load((ROOT / "workflow/schemas/config.schema.yaml").read_text())
 NULLS = SCHEMA["properties"]["nulls"]["anyOf"][1]
 GROUPS = (SCHEMA["properties"]["autotune"]["properties"], NULLS["properties"])
+GROUPS += tuple(SCHEMA["properties"][key]["properties"] for key in ("top", "annotations"))
 
 
 @pytest.fixture
@@ -44,6 +45,11 @@ def test_the_shipped_configuration_passes(monkeypatch):
         ({"nulls": {"n": 0}}, "config: nulls.n: got 0; allowed: integer at least 1"),
         ({"nulls": "no"}, "config: nulls: got 'no'; allowed: none or object"),
         ({"nulls": {"regions": "no.bed"}}, "config: nulls.regions: there is no file 'no.bed'"),
+        ({"annotations": {"genes": "no.gtf"}}, "config: annotations.genes: there is no file"),
+        (
+            {"annotations": {"gene": "x"}},
+            "config: annotations.gene: unknown key; allowed here: genes",
+        ),
         ({None: {"n": 5}}, "config: null: YAML reads this word as no key; what you mean is nulls"),
         ({"nulls": "none", "fdr": 0.1}, "config: fdr: there are no p-values with nulls: none"),
         ({"fdr": 0}, "config: fdr: got 0; allowed: number or null"),

@@ -1,6 +1,7 @@
-"""The INFO fields, as pysam reads them in an annotated VCF."""
+"""The INFO fields, as pysam and Ensembl VEP's reader of custom files read them."""
 
 import re
+import subprocess
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -26,8 +27,8 @@ KEYS = ("K562__new___a_b", "K562__new___a_b_2")
 
 
 @pytest.fixture
-def records(tmp_path):
-    """The annotated records, two of three experiments shown, the first with two groups."""
+def annotated(tmp_path):
+    """An annotated VCF, two of three experiments shown, the first with two groups."""
     (tmp_path / "in.vcf").write_text(VCF)
     summary = {
         "allele_id": range(4),
@@ -56,7 +57,13 @@ def records(tmp_path):
     out = tmp_path / "out.vcf.gz"
     texts = info.texts(tmp_path / "summary", experiments)
     annotate.annotate(tmp_path / "in.vcf", out, info.header(experiments), texts, {"1": 1000})
-    with pysam.VariantFile(str(out)) as file:
+    return out
+
+
+@pytest.fixture
+def records(annotated):
+    """Its header and its records."""
+    with pysam.VariantFile(str(annotated)) as file:
         return file.header, list(file)
 
 
@@ -92,3 +99,40 @@ def test_the_header_says_formula_models_precision_and_version(records):
     assert "(h_alt - h_ref) / ln(2)" in said
     assert "5 significant digits" in said
     assert "000000000000 010101010101" in said
+
+
+# `vep --custom` finds a region's lines with this module of Perl, and cuts them as below.
+VEP_READS = """
+use Bio::DB::HTS::Tabix;
+my $file = Bio::DB::HTS::Tabix->new(filename => $ARGV[0]);
+my $rows = $file->query($ARGV[1]);
+while (defined(my $row = $rows->next)) { print "$row\\n" }
+"""
+
+
+def tabix(path, region):
+    with pysam.TabixFile(str(path), index=f"{path}.csi") as file:
+        return list(file.fetch(region=region))
+
+
+def perl(path, region):
+    if subprocess.run(["perl", "-MBio::DB::HTS::Tabix", "-e1"], capture_output=True).returncode:
+        pytest.skip("needs Perl's Bio::DB::HTS::Tabix")
+    command = ["perl", "-e", VEP_READS, str(path), region]
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines()
+
+
+@pytest.mark.parametrize("read", [tabix, perl])
+def test_vep_finds_a_value_for_each_allele(annotated, read):
+    (line,) = read(annotated, "1:4-6")
+    *_, alts, _, _, fields = line.split("\t")
+    found = dict(field.partition("=")[::2] for field in fields.split(";"))
+    by_allele = {key: value.split(",") for key, value in found.items() if key != "DP"}
+    assert alts == "C,G"
+    assert by_allele["CHERI_MAX_LOGFC"] == ["0.12346", "-2"]
+    assert by_allele["CHERI_MAX_EXP"] == ['K562_"new"__a_b', "third"]
+    assert {len(values) for values in by_allele.values()} == {2}
+    # What stands between fields in --custom, in VEP's output, or in a VCF.
+    assert not [v for key, vs in by_allele.items() for v in (key, *vs) if set(v) & set(" %&|\t")]
+    (line,) = read(annotated, "1:8-10")
+    assert "CHERI_STATUS=symbolic;CHERI_MAX_LOGFC=.;" in line

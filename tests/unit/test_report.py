@@ -20,7 +20,16 @@ IMAGE = "\"'><img src=x onerror='window.ran = 2'>"
 class Run:
     """The tables of a run that never was: `n` scored alleles, one that was not."""
 
-    def __init__(self, folder, n, experiments=("liver", "heart"), name=str, p=True, chrom="1"):
+    def __init__(
+        self,
+        folder,
+        n,
+        experiments=("liver", "heart"),
+        name=str,
+        p=True,
+        chrom="1",
+        annotations=None,
+    ):
         rng = np.random.default_rng(0)
         self.folder, self.n = folder, n
         pos = np.sort(rng.integers(1, 9_000_000, n + 1))
@@ -61,7 +70,7 @@ class Run:
             "max_logfc": pa.array(largest, mask=mask),
             "max_jsd": pa.array(np.abs(largest) / 2, mask=mask),
         }
-        self.write("summary", base | summary)
+        self.write("summary", base | summary | (annotations or {}))
         self.largest = np.abs(largest[:n])
         models = [
             {
@@ -268,6 +277,27 @@ def test_without_nulls_there_are_no_p_values(tmp_path):
     page = Run(tmp_path, 30, p=False).report()
     assert "volcano" not in charts(page)
     assert "abs_logfc.pval" not in page.read_text()
+
+
+def test_the_table_says_what_lies_at_an_allele(tmp_path):
+    genes = ["near", "far", '<b>"in"', None, None]
+    annotations = {
+        "closest_gene_1": genes,
+        "gene_distance_1": [999, 12345, 0, None, None],
+        "peak_overlap": [True, False, True, None, False],
+        "peak_experiments": ["a,b", "-", "a", None, "-"],
+        "hits_motifs": ["-", "GATA,SPI1", "-", None, "-"],
+    }
+    html = Run(tmp_path, 4, annotations=annotations).report().read_text()
+    rows = re.findall(r"<tr><td.*?</tr>", html.split('class="top"')[1].split("</tbody>")[0])
+    cells = {c[3]: c[-4:] for c in (re.findall(r"<td[^>]*>(.*?)</td>", row) for row in rows)}
+    assert cells == {
+        "rs0": ["near, 999 bp", "yes", "a,b", ""],
+        "rs1": ["far, 12.3 kb", "", "", "GATA,SPI1"],
+        "rs2": ["&lt;b&gt;&#34;in&#34;", "yes", "a", ""],
+        "rs3": ["", "", "", ""],
+    }
+    assert "closest gene" not in Run(tmp_path, 4).report().read_text()
 
 
 @pytest.mark.slow

@@ -115,7 +115,7 @@ def test_a_bed_file_that_does_not_fit_is_refused(genome, tmp_path, text, message
 def test_a_bed_file_that_is_damaged_or_no_text_is_refused(genome, tmp_path, data):
     bed = tmp_path / "regions.bed"
     bed.write_bytes(data)
-    with pytest.raises(InputError, match=r"regions\.bed: cannot be read as a BED file"):
+    with pytest.raises(InputError, match=r"regions\.bed: cannot be read as text, plain or gzip"):
         sampling.read_bed(bed, genome)
 
 

@@ -96,6 +96,18 @@ def test_the_group_of_the_largest_effect_speaks_for_its_experiment(alleles):
     assert column(alleles, "n_experiments", [table]) == [1, 1, None, 1, 1]
 
 
+def test_what_lies_at_the_alleles_stands_behind_their_effects(alleles):
+    genes = pa.array(["a", "b", None, "d", "e"])
+    field = pa.field("closest_gene_1", pa.string(), metadata={"description": "a gene"})
+    schema = pa.schema([pa.field("allele_id", pa.int64()), field])
+    more = pa.table([pa.array(range(N)), genes], schema=schema)
+    table = Summary(alleles).table(more)
+    assert table.schema.names == [*summary.SCHEMA.names, "closest_gene_1"]
+    assert table.schema.field("closest_gene_1").metadata == field.metadata
+    assert table["closest_gene_1"].to_pylist() == genes.to_pylist()
+    assert Summary(alleles.slice(0, 0)).table(more.slice(0, 0)).schema == table.schema
+
+
 def test_a_run_without_scores_has_every_allele_and_no_value(alleles):
     for name in summary.SCHEMA.names[len(summary.KEYS) :]:
         assert column(alleles, name, []) == [None] * N

@@ -7,7 +7,19 @@ from project import Project
 
 @pytest.fixture(scope="session")
 def demo(tmp_path_factory):
-    """The demo, run once as shipped: its project, with what the run printed as `said`."""
+    """The demo with annotations, run once: its project, with what the run printed as `said`."""
     project = Project(tmp_path_factory.mktemp("demo"))
-    project.said = project.run(chunk_size=160, models_per_job=2)
+    project.genes = [("simA", 1000 * i, 1000 * i + 700, f"gene{i}") for i in range(8)]
+    rows = [
+        f'{contig}\tsim\tgene\t{start + 1}\t{end}\t.\t+\t.\tgene_id "{name}";\n'
+        for contig, start, end, name in project.genes
+    ]
+    project.write("genes.gtf", "".join(rows))
+    project.write("peaks.bed", "chrsimA\t2000\t9000\n")
+    project.settings = {
+        "chunk_size": 160,
+        "models_per_job": 2,
+        "annotations": "{genes: genes.gtf, peaks: peaks.bed}",
+    }
+    project.said = project.run(**project.settings)
     return project

@@ -113,6 +113,21 @@ def test_the_summary_counts_experiments_and_their_directions(demo):
             assert row["direction_consistency"] == np.mean(alike)
 
 
+def test_the_summary_has_the_closest_genes_and_the_peaks_at_each_allele(demo):
+    for row in read(demo, "summary.parquet"):
+        first, last = row["pos"] - 1, row["pos"] - 2 + len(row["ref"])
+        away = sorted(
+            (max(start - last, first - (end - 1), 0), start, name)
+            for contig, start, end, name in demo.genes
+            if contig == row["chrom"]
+        )
+        (far, _, name) = away[0] if away else (None, None, None)
+        assert (row["gene_distance_1"], row["closest_gene_1"]) == (far, name)
+        assert row["peak_overlap"] == (row["chrom"] == "simA" and last >= 2000 and first < 9000)
+    with gzip.open(demo.outdir / "summary.tsv.gz", "rt") as handle:
+        assert handle.readline().rstrip().split("\t")[-2:] == ["gene_distance_3", "peak_overlap"]
+
+
 def test_tables_say_what_their_columns_are_and_what_made_them(demo):
     schema = pq.read_schema(demo.outdir / "scores.parquet")
     assert all(field.metadata[b"description"] for field in schema)
@@ -205,7 +220,7 @@ def test_provenance_accounts_for_every_allele_and_names_what_was_used(demo):
 def test_the_run_ends_with_the_largest_effects_and_where_the_results_are(demo):
     ending = demo.said[demo.said.index("alleles have scores") :]
     largest = max(read(demo, "summary.parquet"), key=lambda r: abs(r["max_logfc"] or 0))
-    assert f"{largest['max_logfc']:.3f}" in ending.splitlines()[2]
+    assert f"{largest['max_logfc']:#.3g}" in ending.splitlines()[2]
     assert "scores.tsv.gz" in ending
     assert "autotune: 0 benchmarks" in ending
 

@@ -49,7 +49,7 @@ def test_the_report_works_in_a_browser_and_shows_the_figures(demo, tmp_path):
 
 
 def test_snakemakes_own_report_holds_the_page_and_the_figures(demo):
-    demo.run("--report", "report.zip", chunk_size=160, models_per_job=2)
+    demo.run("--report", "report.zip", **demo.settings)
     with zipfile.ZipFile(demo.folder / "report.zip") as archive:
         names = [name.rsplit("/", 1)[-1] for name in archive.namelist()]
     assert "report.html" in names

@@ -115,7 +115,11 @@ def test_what_decides_a_score_scores_again_and_nothing_else_does(done):
         return {line.split()[0] for line in said.splitlines() if line.split()[1:] == ["1"]}
 
     assert {"setup", "score"} <= planned(precision="bf16")
-    assert "score" not in planned(autotune="{strict: true}", info_experiments="0")
+    done.write("peaks.bed", "simA\t0\t9\n")
+    others = {"autotune": "{strict: true}", "annotations": "{peaks: peaks.bed}"}
+    again = planned(**others, info_experiments="0")
+    assert {"annotations", "collect", "annotate"} <= again
+    assert not {"setup", "score", "prepare"} & again
 
 
 def test_until_prepare_stops_after_the_checks(small):

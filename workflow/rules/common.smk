@@ -31,6 +31,7 @@ PARTITIONED = len(EXPERIMENTS) > plan.EXPERIMENTS_A_FILE
 GPU = int(config["device"] != "cpu")
 NULLS = {} if config["nulls"] == "none" else config["nulls"]
 TOP = config["top"]["n"]
+ANNOTATIONS = {key: path for key, path in config["annotations"].items() if path}
 # Raised when a change of the code changes a score, so that scores are redone.
 SCORE_VERSION = 1
 # What decides a prediction besides the models.

@@ -2,9 +2,33 @@ localrules:
     provenance,
 
 
+ANNOTATED = ANNOTATIONS or peaks_of(EXPERIMENTS)
+
+
+rule annotations:
+    input:
+        **ANNOTATIONS,
+        alleles=rules.prepare.output.alleles,
+        reference=rules.reference.output,
+        aliases=config["contig_aliases"] or [],
+        peaks_of=list(peaks_of(EXPERIMENTS).values()),
+    output:
+        f"{OUT}/annotations.parquet",
+    log:
+        f"{OUT}/logs/annotations.log",
+    conda:
+        "../../envs/cpu.yaml"
+    params:
+        files=ANNOTATIONS,
+        peaks_of=peaks_of(EXPERIMENTS),
+    script:
+        "../scripts/annotations.py"
+
+
 rule collect:
     input:
         alleles=rules.prepare.output.alleles,
+        annotations=rules.annotations.output[0] if ANNOTATED else [],
         answers=parts("answers"),
         folds=parts("folds"),
         nulls=nulls("parquet"),

@@ -17,6 +17,7 @@ with job.logged(snakemake.log[0]):
         collect.by_batch(files.folds, params.batches),
         nulls=null.Nulls(files.nulls, nulls) if nulls else None,
         fdr=params.fdr,
+        annotations=files.annotations or None,
         experiments=params.experiments,
         partitioned=params.partitioned,
         metadata=provenance.of_scores(

@@ -27,6 +27,7 @@ def collect(
     partitioned: bool = False,
     nulls: Nulls | None = None,
     fdr: float | None = None,
+    annotations: Path | None = None,
     metadata: dict | None = None,
     scores: Path,
     folds_out: Path,
@@ -40,7 +41,8 @@ def collect(
     `folds_out`, and `summary` and `summary_tsv`, one row an allele. `experiments` says in which
     order they come. Alleles come in input order within an experiment; a duplicate has the scores
     of the allele that it repeats. `partitioned` makes `scores` and `folds_out` folders with one
-    file an experiment (`tables.parquet`).
+    file an experiment (`tables.parquet`). `annotations` is a table that `veff.annotations`
+    wrote, for the summary to have its columns too.
     `nulls` and `fdr` are for `null.judge`; `metadata` (`provenance.of_scores`) goes into the
     Parquet files' schemas, into a file of one experiment what is about that one. One
     experiment is held in memory at a time.
@@ -72,7 +74,7 @@ def collect(
         for experiment in _experiments(folds, experiments):
             name = experiment["experiment"][0].as_py()
             write(stack.rows(experiment, described(schema, [name])))
-    rows = best.table()
+    rows = best.table(annotations and pq.read_table(annotations))
     rows = rows.cast(described(rows.schema, experiments))
     write_parquet(summary, [rows])
     with tsv_gz(summary_tsv, rows.schema) as tsv:

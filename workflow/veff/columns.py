@@ -124,6 +124,31 @@ FDR = {
     )
 }
 
+N_GENES = 3
+NONE = "-"  # in place of a list of names that is empty
+GENES = {}
+for k in range(1, N_GENES + 1):
+    GENES[f"closest_gene_{k}"] = Column(
+        pa.string(),
+        f"number {k} of the closest genes; of those equally far, first which starts first",
+    )
+    GENES[f"gene_distance_{k}"] = Column(
+        pa.int64(), "of that gene from REF; 0 where they overlap, 1 where they touch", "bp"
+    )
+PEAKS = {"peak_overlap": Column(pa.bool_(), "whether REF overlaps one of annotations.peaks")}
+PEAKS_OF = {
+    "peak_experiments": Column(
+        pa.string(),
+        f"the experiments whose own peaks REF overlaps, separated by commas; {NONE} for none",
+    )
+}
+HITS = {
+    "hits_overlap": Column(pa.bool_(), "whether REF overlaps one of annotations.hits"),
+    "hits_motifs": Column(
+        pa.string(), f"the motifs of those hits, separated by commas; {NONE} for none"
+    ),
+}
+
 
 def schema(*groups: dict[str, Column], without: str | None = None) -> pa.Schema:
     """The columns of these groups; each field's metadata says what it holds."""

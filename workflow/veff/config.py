@@ -38,6 +38,8 @@ def check(config: dict, schema: dict) -> None:
         raise InputError(_one_line(error))
     for key in FILES:
         _check_file(key, config.get(key))
+    for key, path in config.get("annotations", {}).items():
+        _check_file(f"annotations.{key}", path)
     nulls = config.get("nulls")
     if isinstance(nulls, dict):
         _check_file("nulls.regions", nulls.get("regions"))

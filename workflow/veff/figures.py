@@ -133,7 +133,7 @@ def draw_all(explained: Iterable[Explanation], folder: Path) -> pa.Table:
         row = one.allele
         title = (
             f"{cut(row['chrom'], 20)}:{row['pos']} {cut(row['ref'], 20)}>{cut(row['alt'], 20)} in "
-            f"{cut(row['max_experiment'])}: log2 fold change {row['max_logfc']:.3f}"
+            f"{cut(row['max_experiment'])}: log2 fold change {row['max_logfc']:#.3g}"
         )
         number = row["allele_id"]
         draw(one, folder / f"{number}.png", folder / f"{number}.svg", title)

@@ -1,14 +1,11 @@
 """Which random SNVs make up a null, and which windows a reference set of activity?"""
 
-import gzip
-import logging
-import zlib
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 
-from veff import windows
+from veff import intervals, windows
 from veff.errors import InputError
 from veff.reference import Reference
 
@@ -82,7 +79,8 @@ def centres(
     or else on the peak's middle; peaks whose window passes their contig's end are not drawn.
     Raises `InputError` where none is left, or the BED file does not fit.
     """
-    contig, start, end, summit = np.array(_rows(peaks, reference), np.int64).T
+    rows = [(*row[:3], _summit(row.more)) for row in intervals.bed(peaks, reference)]
+    contig, start, end, summit = np.array(rows, np.int64).T
     start = np.where(summit >= 0, start + summit, (start + end) // 2)
     first = start - input_length // 2
     kept = np.flatnonzero((first >= 0) & (first + input_length <= reference.lengths[contig]))
@@ -164,7 +162,8 @@ def read_bed(path: Path, reference: Reference) -> tuple[np.ndarray, np.ndarray, 
     Plain or gzip. Regions on contigs that the reference does not have are left out with a
     warning. Raises `InputError` that names the line that is no region of this reference.
     """
-    contig, start, end, _ = np.array(sorted(_rows(path, reference)), np.int64).T
+    rows = sorted(row[:3] for row in intervals.bed(path, reference))
+    contig, start, end = np.array(rows, np.int64).T
     # In coordinates along the whole reference, contigs cannot touch: each is given one bp more.
     shift = (reference.offsets + np.arange(len(reference.offsets)))[contig]
     furthest = np.maximum.accumulate(end + shift)
@@ -173,36 +172,6 @@ def read_bed(path: Path, reference: Reference) -> tuple[np.ndarray, np.ndarray, 
     return contig[first], start[first], (furthest - shift)[last]
 
 
-def _rows(path: Path, reference: Reference) -> list[tuple[int, int, int, int]]:
-    """Contig, start, end and summit (from the start; -1 without one) of each region."""
-    try:
-        data = path.read_bytes()
-        lines = (gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data).decode().splitlines()
-    except (OSError, EOFError, zlib.error, UnicodeDecodeError) as error:
-        raise InputError(f"{path}: cannot be read as a BED file ({error})") from error
-    rows, unknown = [], 0
-    for number, line in enumerate(lines, 1):
-        if not line.strip() or line.startswith(("#", "track", "browser")):
-            continue
-        name, *fields = line.split()
-        if len(fields) < 2 or not all(map(str.isdecimal, fields[:2])):
-            raise InputError(
-                f"{path}, line {number}: expected a BED row: contig, start (from 0), end"
-            )
-        contig = reference.contig(name)
-        start, end = map(int, fields[:2])
-        if contig is None:
-            unknown += 1
-            continue
-        if not start < end <= reference.lengths[contig]:
-            raise InputError(
-                f"{path}, line {number}: {start} to {end} is no region of {name}, which has "
-                f"{reference.lengths[contig]} bp; give a BED file of the reference's assembly"
-            )
-        has_summit = len(fields) > 8 and fields[8].isdecimal()
-        rows.append((contig, start, end, int(fields[8]) if has_summit else -1))
-    if not rows:
-        raise InputError(f"{path}: no region on a contig of the reference; give a BED file of it")
-    if unknown:
-        logging.warning("%s: %d regions are on contigs that the reference lacks", path, unknown)
-    return rows
+def _summit(more: list[str]) -> int:
+    """From the peak's start; -1 where its row has none."""
+    return int(more[6]) if len(more) > 6 and more[6].isdecimal() else -1

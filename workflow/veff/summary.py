@@ -76,8 +76,11 @@ class Summary:
         with_fdr = "significant_in_run" in rows.column_names
         self._significant[allele] += rows["significant_in_run"] if with_fdr else pval < ALPHA
 
-    def table(self) -> pa.Table:
-        """One row an allele, in input order; no values where it was not scored."""
+    def table(self, annotations: pa.Table | None = None) -> pa.Table:
+        """One row an allele, in input order; no values where it was not scored.
+
+        `annotations`, with a row for each too, are its last columns.
+        """
         unscored = self._experiment < 0
         unjudged = unscored | (not self._judged)
         n = len(self._names)
@@ -95,7 +98,11 @@ class Summary:
             "n_significant": pa.array(self._significant, mask=unjudged),
             "direction_consistency": pa.array(alike / max(n, 1), mask=unscored),
         }
-        return pa.table({name: self._alleles[name] for name in KEYS} | values, schema=SCHEMA)
+        table = pa.table({name: self._alleles[name] for name in KEYS} | values, schema=SCHEMA)
+        if annotations is not None:
+            for field in annotations.drop_columns("allele_id").schema:
+                table = table.append_column(field, annotations[field.name])
+        return table
 
 
 def closing(outdir: str | Path, n: int = 10) -> str:
@@ -106,14 +113,15 @@ def closing(outdir: str | Path, n: int = 10) -> str:
     order = np.argsort(-np.abs(scored["max_logfc"].to_numpy()), kind="stable")[:n]
     lines = [f"{len(scored)} of {len(table)} alleles have scores; the largest effects:"]
     lines.append(
-        f"  {'chrom':<10}{'pos':>11}  {'ref>alt':<20}{'log2 FC':>8}{'JSD':>7}{'p':>9}  experiment"
+        f"  {'chrom':<10}{'pos':>11}  {'ref>alt':<20}{'log2 FC':>10}{'JSD':>10}{'p':>9}"
+        "  experiment"
     )
     for row in scored.take(order).to_pylist():
         change = f"{row['ref']}>{row['alt']}"
         change = change if len(change) <= 18 else f"{change[:17]}…"
         lines.append(
-            f"  {row['chrom']:<10}{row['pos']:>11}  {change:<20}{row['max_logfc']:>8.3f}"
-            f"{row['max_jsd']:>7.3f}{_p(row['max_pval']):>9}  {row['max_experiment']}"
+            f"  {row['chrom']:<10}{row['pos']:>11}  {change:<20}{row['max_logfc']:>#10.3g}"
+            f"{row['max_jsd']:>#10.3g}{_p(row['max_pval']):>9}  {row['max_experiment']}"
         )
     unscored = table.filter(pc.is_null(table["max_logfc"]))
     if len(unscored):

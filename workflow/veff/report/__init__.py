@@ -15,10 +15,10 @@ import vl_convert
 import yaml
 from markupsafe import Markup
 
-from veff import autotune
+from veff import autotune, columns
 from veff.names import cut, label
 from veff.reference import Reference
-from veff.report.charts import charts
+from veff.report.charts import OKABE_ITO, charts
 from veff.report.numbers import (
     N_COLUMNS,
     N_HISTOGRAMS,
@@ -32,6 +32,13 @@ from veff.tables import aside, read_json
 __all__ = ["build"]
 
 HERE = Path(__file__).parent
+# Of the annotations, what the table of top alleles has: heading, what it means.
+ANNOTATIONS = {
+    "closest_gene_1": ("closest gene", "and its distance; the summary has two more"),
+    "peak_overlap": ("peak", "whether the allele overlaps one of annotations.peaks"),
+    "peak_experiments": ("in peaks of", "the experiments whose own peaks the allele overlaps"),
+    "hits_motifs": ("motif hits", "the motifs of the hits that the allele overlaps"),
+}
 # What a model sheet may hold thousands of.
 N_MODELS = 50
 
@@ -59,6 +66,7 @@ def build(
     names = {model["experiment"] for model in record["models"]}
     places = _places(nulls, record["models"])
     found = numbers(alleles, summary, scores, folds, reference, places)
+    known = pq.read_schema(summary).names
     page = _environment().get_template("page.html")
     drawn = charts(found)
     html = page.render(
@@ -69,6 +77,7 @@ def build(
         unscored_tsv=_tsv(found.unscored),
         histograms=_histograms(found),
         n_histograms=N_HISTOGRAMS,
+        n_lines=len(OKABE_ITO),
         n_columns=N_COLUMNS,
         n_rows=N_ROWS,
         n_unscored=N_UNSCORED,
@@ -77,6 +86,7 @@ def build(
         columns=len(found.answers),
         has_p=bool(found.volcano),
         has_null=any(one.null.any() for one in found.answers),
+        annotations={name: said for name, said in ANNOTATIONS.items() if name in known},
         figures=_figures(found, {int(path.stem): path for path in figures}),
         experiments=len(names),
         autotune=autotune.last_line(record["scoring"]["autotune"]),
@@ -115,9 +125,23 @@ def _environment() -> jinja2.Environment:
         lstrip_blocks=True,
     )
     environment.filters |= {"cut": cut, "label": label, "thousands": lambda n: f"{n:,}"}
-    environment.filters["digits"] = lambda x, n=3: "" if x is None else f"{x:.{n}f}"
+    environment.filters["annotation"] = _annotation
+    environment.filters["digits"] = lambda x, n: "" if x is None else f"{x:.{n}f}"
     environment.filters["significant"] = lambda x: "" if x is None else f"{x:.2g}"
+    environment.filters["three"] = "{:#.3g}".format  # significant digits
     return environment
+
+
+def _annotation(row: dict, name: str) -> str:
+    """A value of one of `ANNOTATIONS`, for a person to read."""
+    value = row[name]
+    if value in (None, False, columns.NONE):
+        return ""
+    if value is True:
+        return "yes"
+    away = row["gene_distance_1"] if name == "closest_gene_1" else 0
+    far = f"{away / 1000:,.1f} kb" if away >= 1000 else f"{away} bp"
+    return f"{cut(value)}, {far}" if away else cut(value)
 
 
 def _javascript() -> str:

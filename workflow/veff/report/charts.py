@@ -78,7 +78,7 @@ def _histogram(one, edges):
 
 
 _POWERS = [10**i for i in range(10)]
-_HISTOGRAM = (("from", ".3f"), ("to", ".3f"), ("alleles", ","))
+_HISTOGRAM = (("from", ".3g"), ("to", ".3g"), ("alleles", ","))
 
 
 def _genome(numbers: Numbers):
@@ -100,7 +100,7 @@ def _genome(numbers: Numbers):
             color=alt.Color(
                 "contig:N", legend=None, scale=alt.Scale(domain=[0, 1], range=[BLUE, GREY])
             ),
-            tooltip=["allele:N", "experiment:N", alt.Tooltip("logfc:Q", format=".3f")],
+            tooltip=["allele:N", "experiment:N", alt.Tooltip("logfc:Q", format=".3g")],
         )
     )
     if one:
@@ -168,7 +168,7 @@ def _heatmap(numbers: Numbers):
                 scale=alt.Scale(domain=[-limit, 0, limit], range=DIVERGING),
                 legend=alt.Legend(orient="bottom", gradientLength=180),
             ),
-            tooltip=["allele:N", "experiment:N", alt.Tooltip("logfc:Q", format=".3f")],
+            tooltip=["allele:N", "experiment:N", alt.Tooltip("logfc:Q", format=".3g")],
         )
         .properties(height=_ROW * len(alleles))
     )
@@ -179,7 +179,8 @@ _NAMES = alt.Axis(labelLimit=190, grid=False, ticks=False, domain=False)
 
 
 def _agreement(numbers: Numbers):
-    shown = sorted(numbers.answers, key=lambda one: -one.largest)[:N_HISTOGRAMS]
+    shown = sorted(numbers.answers, key=lambda one: -one.largest)[: len(OKABE_ITO)]
+    names = [one.name for one in shown]
     rows = [
         {
             "class": f"{low:g} to {high:g}" if high < 1e9 else f"over {low:g}",
@@ -211,12 +212,10 @@ def _agreement(numbers: Numbers):
                 "experiment:N",
                 title=None,
                 scale=alt.Scale(range=OKABE_ITO),
-                sort=[one.name for one in shown],
+                sort=names,
                 legend=alt.Legend(orient="top", columns=3, labelLimit=110),
             ),
-            shape=alt.Shape(
-                "experiment:N", title=None, sort=[one.name for one in shown], legend=None
-            ),
+            shape=alt.Shape("experiment:N", title=None, sort=names, legend=None),
             tooltip=[
                 "experiment:N",
                 "class:N",
@@ -238,7 +237,7 @@ def _folds(numbers: Numbers):
     folds = (
         alt.Chart(_data(row | {"allele": names[row["rank"]]} for row in numbers.folds))
         .mark_circle(size=36, color=BLUE, opacity=0.7)
-        .encode(x=x, y=y, tooltip=["allele:N", "fold:Q", alt.Tooltip("logfc:Q", format=".3f")])
+        .encode(x=x, y=y, tooltip=["allele:N", "fold:Q", alt.Tooltip("logfc:Q", format=".3g")])
     )
     answers = [
         {"allele": name, "logfc": row["max_logfc"]}

@@ -129,7 +129,7 @@ def _stream(scores: Path, edges, ids: list[int], nulls) -> tuple[list[Answers], 
                 found[name, group] = Answers(name, np.zeros(BINS, int), null)
             _add(found[name, group], here, edges, ids)
             if has_p:
-                p = -np.log10(here[PVAL].to_numpy())
+                p = np.minimum(-np.log10(here[PVAL].to_numpy()), _P_EDGES[-1])
                 counts = np.histogram2d(here["logfc"].to_numpy(), p, [edges, _P_EDGES])[0]
                 volcano = counts if volcano is None else volcano + counts
     several = {name for name, group in found if group}

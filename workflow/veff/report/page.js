@@ -6,6 +6,11 @@ for (const place of document.querySelectorAll("[data-chart]")) {
   window.vegaEmbed(place, specs[place.dataset.chart], { renderer: "svg", actions: false });
 }
 
+// On paper nothing can be unfolded.
+addEventListener("beforeprint", () => {
+  document.querySelectorAll("details").forEach((one) => { one.open = true; });
+});
+
 // The table of top alleles: a click on a heading sorts, text in the field filters.
 const table = document.querySelector("table.top");
 if (table) {

@@ -1,0 +1,18 @@
+"""Say which genes, peaks and motif hits lie at each allele."""
+
+from pathlib import Path
+
+from veff import annotations, autotune, job
+from veff.reference import Reference
+
+with job.logged(snakemake.log[0]):
+    autotune.enable()
+    params, files = snakemake.params, snakemake.input
+    aliases = Path(files.aliases) if files.aliases else None
+    annotations.write(
+        Path(snakemake.output[0]),
+        Path(files.alleles),
+        Reference.open(Path(files.reference[0]).parent, aliases),
+        peaks_of={name: Path(path) for name, path in params.peaks_of.items()},
+        **{kind: Path(path) for kind, path in params.files.items()},
+    )
