@@ -41,4 +41,4 @@ with job.logged(snakemake.log[0]):
         n_models=len(descriptions),
         tuned=autotune.report(),
     )
-    tables.write_json(output.job, record)
+    tables.write_record(output.job, record)

@@ -30,4 +30,4 @@ with job.logged(snakemake.log[0]):
             engine="cherimoya",
         )
     said = autotune.setup(settings, work, Path(snakemake.output[0]).parent)
-    tables.write_json(snakemake.output[0], {"batch_size": batch_size, "work": work, **said})
+    tables.write_record(snakemake.output[0], {"batch_size": batch_size, "work": work, **said})

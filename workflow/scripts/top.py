@@ -37,4 +37,4 @@ with job.logged(snakemake.log[0]):
         n_models=0,
         tuned=autotune.report(),
     )
-    tables.write_json(output.job, record)
+    tables.write_record(output.job, record)
