@@ -62,9 +62,12 @@ def test_two_copies_of_a_job_that_end_together_leave_one_folder(tmp_path, monkey
 
 
 def test_an_error_leaves_nothing(tmp_path):
-    with pytest.raises(RuntimeError), tables.aside(tmp_path / "out") as temporary:
-        temporary.write_text("half")
+    def half():
+        yield TABLE
         raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        tables.write_parquet(tmp_path / "out", half())
     assert list(tmp_path.iterdir()) == []
 
 

@@ -8,7 +8,8 @@ with job.logged(snakemake.log[0]):
     autotune.enable()
     params = snakemake.params
     models = tables.read_json(snakemake.input.models)
-    settings = snakemake.config["autotune"] | {"device": params.device}
+    asked = {"device": params.device, "gpu_model": params.gpu_model}
+    settings = snakemake.config["autotune"] | asked
     autotune.claim(settings)  # before torch looks at the GPUs
     from veff import predict
 
