@@ -7,6 +7,7 @@ node is. Every process is known by its id, or by the namespace that its node has
 """
 
 import contextlib
+import importlib.util
 import os
 import shutil
 import signal
@@ -65,7 +66,7 @@ JobRequeue=1
 GresTypes=gpu
 """
 PARTITION = "PartitionName=gpu Nodes=n1,n2 Default=YES MaxTime=600 DefaultTime=10 State=UP\n"
-NODE = "NodeName={0} NodeHostname={0} NodeAddr=127.0.0.1 Port={1} CPUs=8 RealMemory=64000 "
+NODE = "NodeName={0} NodeHostname={0} NodeAddr=127.0.0.1 Port={1} CPUs=12 RealMemory=64000 "
 NODE += "Gres=gpu:{2}:{3} State=UNKNOWN\n"
 GRES = "NodeName={0} Name=gpu Type={1} File={2}/gpu[0-{3}]\n"
 
@@ -75,6 +76,8 @@ def unable() -> str:
     missing = [name for name in PROGRAMS if shutil.which(name) is None]
     if missing:
         return f"needs Slurm: there is no {', '.join(missing)} (.ci/run installs it)"
+    if importlib.util.find_spec("snakemake_executor_plugin_slurm") is None:
+        return "needs the packages of envs/cluster.txt (make test-cluster installs them)"
     if os.getuid():
         return "needs root, for nodes with host names and disks of their own"
     done = subprocess.run(["unshare", "--mount", "--uts", "true"], capture_output=True, text=True)
@@ -91,7 +94,7 @@ class Slurm:
     def __init__(self, models: tuple[str, str] = ("h200", "h200"), local_kb: int = 0):
         self.models, self.local_kb = models, local_kb
         self.processes: dict[str, subprocess.Popen] = {}
-        self.namespaces: dict[str, str] = {}
+        self.namespaces: dict[str, list[str]] = {node: [] for node in NODES}
 
     def __enter__(self) -> "Slurm":
         self.root = Path(tempfile.mkdtemp(prefix="veff-slurm-"))
@@ -153,14 +156,22 @@ class Slurm:
         namespace = Path(f"/proc/{self.processes[node].pid}/ns/mnt")
         ours = os.readlink("/proc/self/ns/mnt")
         wait(lambda: os.readlink(namespace) != ours, f"{node}'s own namespace")
-        self.namespaces[node] = os.readlink(namespace)
+        self.namespaces[node].append(os.readlink(namespace))
+
+    def on(self, node: str) -> dict[int, str]:
+        """All processes of a node: the name of each by its id."""
+        found = {}
+        for process in Path("/proc").glob("[0-9]*"):
+            with contextlib.suppress(OSError):  # it ended meanwhile
+                if os.readlink(process / "ns/mnt") in self.namespaces[node]:
+                    found[int(process.name)] = (process / "comm").read_text().strip()
+        return found
 
     def lose_node(self, node: str) -> None:
         """Everything that runs on the node is gone at once, as when it loses power."""
-        for process in Path("/proc").glob("[0-9]*"):
-            with contextlib.suppress(OSError):  # it ended meanwhile
-                if os.readlink(process / "ns/mnt") == self.namespaces.get(node):
-                    os.kill(int(process.name), signal.SIGKILL)
+        for process in self.on(node):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(process, signal.SIGKILL)
         self.lose_slurmd(node)
 
     def lose_slurmd(self, node: str) -> None:

@@ -1,0 +1,216 @@
+"""What goes wrong on a cluster, on a real Slurm: each time the run ends in the same result.
+
+A run starts in its middle, without the scores of some chunks. `plan` says what a chunk's first,
+second, … start does: "wait:FILE" waits for the test, which so knows that the job is at work when
+the fault strikes. What was seen goes into `faults.json`, a row a fault.
+"""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from cluster.runs import HERE, Run
+from cluster.slurm import NODES, Slurm, wait
+
+pytestmark = pytest.mark.slow
+
+TABLES = ("scores.parquet", "folds.parquet", "summary.parquet", "summary.tsv.gz")
+
+
+@pytest.fixture
+def middle(whole, tmp_path):
+    """`middle(plan)`: a run in its middle, without the chunks that the plan names."""
+
+    def of(plan: dict[int, list[str]]) -> Run:
+        run = whole.copy(tmp_path / "run", list(plan))
+        (run.folder / "plan.json").write_text(json.dumps(plan))
+        return run
+
+    return of
+
+
+@pytest.fixture
+def seen(whole, record_faults):
+    """`seen(fault, run, hit)`: the run ended in the same result, and what the fault cost."""
+
+    def check(fault: str, run: Run, *hit: int) -> None:
+        equal = contents(run) == contents(whole)
+        late = [lateness(run, chunk) for chunk in hit]
+        record_faults(fault=fault, late_s=max(late, default=0.0), run_s=run.took, equal=equal)
+        assert equal
+
+    return check
+
+
+def contents(run: Run) -> dict[str, bytes]:
+    """All that the scoring jobs gave, and the tables that are made of it."""
+    parts = [path for kind in ("answers", "folds") for path in run.out.glob(f"parts/{kind}/*")]
+    files = [*parts, *(run.out / name for name in TABLES)]
+    return {str(path.relative_to(run.out)): path.read_bytes() for path in files}
+
+
+def lateness(run: Run, chunk: int) -> float:
+    """Seconds from a job's first start to its last: work that was lost, and the wait."""
+    times = [note["time"] for note in starts(run, chunk)]
+    return times[-1] - times[0]
+
+
+def starts(run: Run, chunk: int) -> list[dict]:
+    return [note for note in run.jobs if note["job"].startswith(f"score-{chunk}-")]
+
+
+def await_start(run: Run, process: subprocess.Popen, chunk: int, n: int = 1) -> dict:
+    """The note of a chunk's n-th start, once it is there."""
+
+    def there() -> bool:
+        if process.poll() is not None:
+            raise RuntimeError(run.said)
+        return len(starts(run, chunk)) >= n
+
+    wait(there, f"start {n} of chunk {chunk}", 180)
+    return starts(run, chunk)[n - 1]
+
+
+def other(node: str) -> str:
+    return NODES[1 - NODES.index(node)]
+
+
+def states_of_files(run: Run) -> dict[str, tuple]:
+    """Bytes, times and identity of each output, which a job that changes nothing leaves."""
+    return {
+        str(path): (path.read_bytes(), path.stat().st_mtime_ns, path.stat().st_ino)
+        for path in run.out.rglob("*")
+        if path.is_file() and "logs" not in path.parts
+    }
+
+
+def test_a_node_is_lost(middle, seen):
+    run = middle({0: ["wait:go"], 3: ["wait:go"]})
+    with Slurm() as cluster:
+        process = run.start(cluster)
+        lost = await_start(run, process, 0)["node"]
+        await_start(run, process, 3)
+        cluster.lose_node(lost)
+        (run.folder / "go").touch()
+        run.finish(process)
+    assert [note["node"] for note in starts(run, 0)] == [lost, other(lost)]
+    seen("a node loses power", run, 0)
+
+
+def test_slurmd_is_lost_and_its_job_runs_twice_at_once(middle, seen):
+    """Slurm starts the jobs again on the other node while the first copies go on.
+
+    Both copies of chunk 0 write at the same time. Of chunk 3 the first copy is still there when
+    the run is over, and is ended when its node comes back.
+    """
+    run = middle({0: ["wait:go", "wait:go"], 3: ["wait:never"]})
+    with Slurm() as cluster:
+        process = run.start(cluster)
+        first = [await_start(run, process, chunk) for chunk in (0, 3)]
+        lost = first[0]["node"]
+        assert first[1]["node"] == lost
+        cluster.lose_slurmd(lost)
+        again = [await_start(run, process, chunk, 2) for chunk in (0, 3)]
+        assert {note["node"] for note in again} == {other(lost)}
+        (run.folder / "go").touch()
+        run.finish(process)
+        seen("slurmd dies, its jobs live on and run twice", run, 0, 3)
+        before = states_of_files(run)
+        cluster.start_node(lost)
+        wait(lambda: "python" not in cluster.on(lost).values(), "the end of the first copies", 60)
+        assert states_of_files(run) == before
+
+
+def test_jobs_are_cancelled_run_out_of_memory_and_run_out_of_time(middle, seen):
+    run = middle({0: ["wait:never"], 3: ["memory", "memory"], 6: ["wait:never"]})
+    resources = ["score:mem_mb=1500*attempt", "score:runtime=attempt", "score:cpus_per_task=1"]
+    with Slurm() as cluster:
+        process = run.start(cluster, "--set-resources", *resources)
+        cluster.run("scancel", await_start(run, process, 0)["slurm_job"])
+        run.finish(process)
+    seen("a job is cancelled (scancel)", run, 0)
+    seen("a job is over its memory", run, 3)
+    seen("a job is over its time", run, 6)
+    granted = {chunk: [note["resources"] for note in starts(run, chunk)] for chunk in (0, 3, 6)}
+    assert [one["mem_mb"] for one in granted[3]] == [1500, 3000]
+    assert [one["runtime"] for one in granted[6]] == [1, 2]
+
+
+def test_snakemake_is_killed_and_started_again_while_its_jobs_run(middle, seen):
+    """The old copy of chunk 0 ends beside the new one; that of chunk 3 when the run is over."""
+    run = middle({0: ["wait:go", "wait:go"], 3: ["wait:late"]})
+    with Slurm() as cluster:
+        process = run.start(cluster)
+        for chunk in (0, 3):
+            await_start(run, process, chunk)
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        began = run.began
+        run.finish(run.start(cluster, "--unlock"))
+        process = run.start(cluster)
+        await_start(run, process, 0, 2)
+        (run.folder / "go").touch()
+        run.finish(process)
+        run.took = time.time() - began
+        seen("Snakemake is killed and started again while its jobs run", run, 0, 3)
+        before = states_of_files(run)
+        (run.folder / "late").touch()
+        wait(lambda: not cluster.run("squeue", "-h").strip(), "the old jobs' end", 120)
+        assert states_of_files(run) == before
+
+
+def test_a_node_s_disk_is_full_and_another_s_cache_is_corrupt(whole, middle, seen):
+    run = middle({0: [], 3: [], 6: [], 9: []})
+    with Slurm(local_kb=300) as cluster:
+        disk = cluster.local("n2")
+        shutil.copytree(whole.folder / "disk", disk, dirs_exist_ok=True)
+        files = [path for path in disk.glob("*/*/triton/*/*") if path.is_file()]
+        for path in files:
+            os.truncate(path, path.stat().st_size // 2)
+        run.finish(run.start(cluster))
+    reports = [run.reports[chunk] for chunk in (0, 3, 6, 9)]
+    on = {node: [r["autotune"] for r in reports if r["host"] == node] for node in NODES}
+    assert {one["node"] for one in on["n1"]} == {"restored, temporary"}
+    assert {one["node"] for one in on["n2"]} == {"warm"}
+    assert sum(one["repaired"] for one in on["n2"]) >= len(files) > 0
+    assert sum(one["benchmarks"] for one in on["n1"] + on["n2"]) == 0
+    seen("a node's disk is full", run)
+    seen("every file of a node's cache is cut in half", run)
+
+
+def test_the_controller_is_down_for_half_a_minute(middle, seen):
+    run = middle({0: ["wait:go"], 3: [], 6: [], 9: []})
+    with Slurm() as cluster:
+        process = run.start(cluster, "--jobs", "3")
+        await_start(run, process, 0)
+        cluster.lose_controller()
+        (run.folder / "go").touch()
+        time.sleep(30)
+        cluster.start_controller()
+        run.finish(process)
+    seen("the controller is down for 30 s", run)
+
+
+def test_cluster_generic_with_a_node_lost(middle, seen):
+    run = middle({0: ["wait:go"], 3: ["wait:go"]})
+    submit = "sbatch --parsable --export=ALL --gpus={resources.gpu} --mem={resources.mem_mb} "
+    submit += "--time={resources.runtime} --cpus-per-task={resources.cpus_per_task} -o /dev/null"
+    status = f"{sys.executable} {HERE / 'status.py'}"
+    with Slurm() as cluster:
+        generic = ["--executor=cluster-generic", f"--cluster-generic-submit-cmd={submit}"]
+        generic += [f"--cluster-generic-status-cmd={status}"]
+        generic += ["--cluster-generic-cancel-cmd=scancel"]
+        generic += ["--set-resources", "collect:gpu=0"]
+        process = run.start(cluster, *generic)
+        lost = await_start(run, process, 0)["node"]
+        cluster.lose_node(lost)
+        (run.folder / "go").touch()
+        run.finish(process)
+    assert [note["node"] for note in starts(run, 0)] == [lost, other(lost)]
+    seen("the same through cluster-generic", run, 0)
