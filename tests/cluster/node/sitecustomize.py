@@ -15,6 +15,7 @@ import runpy
 import subprocess
 import sys
 import time
+import types
 from pathlib import Path
 
 STANDIN = Path(__file__).parents[2] / "standin"
@@ -101,6 +102,14 @@ def act(planned: str) -> None:
             time.sleep(5)
 
 
-# Snakemake itself, which each job starts twice, needs none of this.
+def without_efficiency_report() -> None:
+    """The plugin's, which nobody asks for here: it imports pandas each time Snakemake starts."""
+    module = types.ModuleType("snakemake_executor_plugin_slurm.efficiency_report")
+    module.create_efficiency_report = None
+    sys.modules[module.__name__] = module
+
+
+without_efficiency_report()
+# Snakemake itself, which each job starts twice, needs none of the rest.
 if "snakemake" not in sys.orig_argv and gpus_of_this_node():
     watch_scoring_jobs()
