@@ -37,12 +37,14 @@ def middle(whole, tmp_path):
 
 @pytest.fixture
 def seen(whole, record_faults):
-    """`seen(fault, run, hit)`: the run ended in the same result, and what the fault cost."""
+    """Checks that a run ended in the same result, and records what happened and what it cost:
+    how much later the jobs of the chunks `hit` started for the last time than for the first."""
 
-    def check(fault: str, run: Run, *hit: int) -> None:
+    def check(fault: str, follows: str, run: Run, *hit: int) -> None:
         equal = contents(run) == contents(whole)
-        late = [lateness(run, chunk) for chunk in hit]
-        record_faults(fault=fault, late_s=max(late, default=0.0), run_s=run.took, equal=equal)
+        late = max([lateness(run, chunk) for chunk in hit], default=0)
+        seconds = {"late_s": round(late), "run_s": round(run.took)}
+        record_faults(fault=fault, follows=follows, **seconds, equal=equal)
         assert equal
 
     return check
@@ -100,7 +102,7 @@ def test_a_node_is_lost(middle, seen):
         (run.folder / "go").touch()
         run.finish(process)
     assert [note["node"] for note in starts(run, 0)] == [lost, other(lost)]
-    seen("a node loses power", run, 0)
+    seen("A node loses power", "Slurm starts its jobs on the other node", run, 0)
 
 
 def test_slurmd_is_lost_and_its_job_runs_twice_at_once(middle, seen):
@@ -120,7 +122,8 @@ def test_slurmd_is_lost_and_its_job_runs_twice_at_once(middle, seen):
         assert {note["node"] for note in again} == {other(lost)}
         (run.folder / "go").touch()
         run.finish(process)
-        seen("slurmd dies, its jobs live on and run twice", run, 0, 3)
+        follows = "its jobs run twice at once, here and on the other node"
+        seen("Only slurmd dies on a node", follows, run, 0, 3)
         before = states_of_files(run)
         cluster.start_node(lost)
         wait(lambda: "python" not in cluster.on(lost).values(), "the end of the first copies", 60)
@@ -134,9 +137,9 @@ def test_jobs_are_cancelled_run_out_of_memory_and_run_out_of_time(middle, seen):
         process = run.start(cluster, "--set-resources", *resources)
         cluster.run("scancel", await_start(run, process, 0)["slurm_job"])
         run.finish(process)
-    seen("a job is cancelled (scancel)", run, 0)
-    seen("a job is over its memory", run, 3)
-    seen("a job is over its time", run, 6)
+    seen("`scancel` of a job", "Snakemake submits it again", run, 0)
+    seen("A job is over its memory", "the same, with twice the memory", run, 3)
+    seen("A job is over its time", "the same, with twice the time", run, 6)
     granted = {chunk: [note["resources"] for note in starts(run, chunk)] for chunk in (0, 3, 6)}
     assert [one["mem_mb"] for one in granted[3]] == [1500, 3000]
     assert [one["runtime"] for one in granted[6]] == [1, 2]
@@ -158,7 +161,8 @@ def test_snakemake_is_killed_and_started_again_while_its_jobs_run(middle, seen):
         (run.folder / "go").touch()
         run.finish(process)
         run.took = time.time() - began
-        seen("Snakemake is killed and started again while its jobs run", run, 0, 3)
+        follows = "`--unlock`; its jobs run beside those of the new one"
+        seen("Snakemake is killed (`-9`) and started again", follows, run, 0, 3)
         before = states_of_files(run)
         (run.folder / "late").touch()
         wait(lambda: not cluster.run("squeue", "-h").strip(), "the old jobs' end", 120)
@@ -180,8 +184,8 @@ def test_a_node_s_disk_is_full_and_another_s_cache_is_corrupt(whole, middle, see
     assert {one["node"] for one in on["n2"]} == {"warm"}
     assert sum(one["repaired"] for one in on["n2"]) >= len(files) > 0
     assert sum(one["benchmarks"] for one in on["n1"] + on["n2"]) == 0
-    seen("a node's disk is full", run)
-    seen("every file of a node's cache is cut in half", run)
+    seen("A node's disk is full", "its jobs unpack the seed elsewhere, each for itself", run)
+    seen("Every file in a node's cache is cut in half", "healed from the node's seed", run)
 
 
 def test_the_controller_is_down_for_half_a_minute(middle, seen):
@@ -194,7 +198,7 @@ def test_the_controller_is_down_for_half_a_minute(middle, seen):
         time.sleep(30)
         cluster.start_controller()
         run.finish(process)
-    seen("the controller is down for 30 s", run)
+    seen("Slurm's controller is down for 30 s", "Snakemake waits", run)
 
 
 def test_cluster_generic_with_a_node_lost(middle, seen):
@@ -213,4 +217,4 @@ def test_cluster_generic_with_a_node_lost(middle, seen):
         (run.folder / "go").touch()
         run.finish(process)
     assert [note["node"] for note in starts(run, 0)] == [lost, other(lost)]
-    seen("the same through cluster-generic", run, 0)
+    seen("A node loses power, under cluster-generic", "as under the plugin", run, 0)
