@@ -66,8 +66,7 @@ class Run:
         command = [
             *(sys.executable, str(HERE / "ask_often.py"), target),
             *("--snakefile", str(ROOT / "workflow/Snakefile")),
-            *("--profile", str(PROFILE), "--slurm-no-account"),
-            "--latency-wait=10",
+            *("--profile", str(PROFILE), "--latency-wait=10"),
             *options,
             *("--config", *(f"{key}={value}" for key, value in config.items())),
         ]
@@ -83,7 +82,7 @@ class Run:
                 start_new_session=True,
             )
 
-    def finish(self, process: subprocess.Popen, seconds: float = 300) -> None:
+    def finish(self, process: subprocess.Popen, seconds: float = 900) -> None:
         """Wait for a run's good end; raises `AssertionError` with what it said."""
         try:
             process.wait(seconds)

@@ -56,9 +56,9 @@ def test_ten_jobs_on_a_cold_node_fill_it_once_after_one_that_was_killed(whole, t
             work = seeds.Seed(seed).work
             return json.dumps({"settings": settings, "work": work, "runs": [], **more})
 
-        variables = on_nodes(cluster) | {"CUDA_VISIBLE_DEVICES": "0"}
+        variables = on_nodes(cluster)
         alone = ["srun", "--nodelist=n2", "--overcommit", "--mem=0"]
-        python = [sys.executable, str(HERE.parent / "gpu_job.py")]
+        python = ["env", "CUDA_VISIBLE_DEVICES=0", sys.executable, str(HERE.parent / "gpu_job.py")]
         cold = subprocess.Popen([*alone, "-n1", *python, asked(seeds=[])], env=variables)
         scratch = "veff-autotune-*/scratch-*/triton"
         slurm.wait(lambda: list(cluster.local("n2").glob(scratch)), "a job that holds the lock")

@@ -39,7 +39,7 @@ def watch_scoring_jobs() -> None:
 
     def enable_and_note(settings=None, wanted=(), seeds=()):
         enabled = enable(settings, wanted, seeds)
-        if wanted:
+        if wanted and hasattr(sys.modules["__main__"], "snakemake"):
             work[:] = wanted
             act(note())
         return enabled
