@@ -2,6 +2,7 @@
 
 import fcntl
 import json
+import os
 import shutil
 from pathlib import Path
 
@@ -42,14 +43,18 @@ def whole(tmp_path_factory, worker_id):
 
 @pytest.fixture
 def record_faults(tmp_path_factory, worker_id):
-    """Adds a row to `faults.json`; on a machine with other work seconds say little."""
+    """Adds a row to the file that FAULTS names (`tests/cluster/faults.json`, for the docs), or to
+    one among pytest's. Beside other work on the machine its seconds say little."""
     base = tmp_path_factory.getbasetemp()
-    path = (base if worker_id == "master" else base.parent) / "faults.json"
+    base = base if worker_id == "master" else base.parent
+    path = Path(os.environ.get("FAULTS") or base / "faults.json")
 
     def add(**row) -> None:
-        with path.with_suffix(".lock").open("w") as lock:
+        with (base / "faults.lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             rows = json.loads(path.read_text()) if path.exists() else []
-            path.write_text(json.dumps([*rows, row], indent=1) + "\n")
+            rows = [old for old in rows if old["fault"] != row["fault"]] + [row]
+            rows.sort(key=lambda one: one["fault"].strip("`"))
+            path.write_text(json.dumps(rows, indent=1) + "\n")
 
     return add

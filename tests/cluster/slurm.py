@@ -94,7 +94,8 @@ class Slurm:
     def __init__(self, models: tuple[str, str] = ("h200", "h200"), local_kb: int = 0):
         self.models, self.local_kb = models, local_kb
         self.processes: dict[str, subprocess.Popen] = {}
-        self.namespaces: dict[str, list[str]] = {node: [] for node in NODES}
+        # Held open, or the kernel gives a lost node's number to the next namespace, of anyone.
+        self.namespaces: dict[str, list[int]] = {node: [] for node in NODES}
 
     def __enter__(self) -> "Slurm":
         self.root = Path(tempfile.mkdtemp(prefix="veff-slurm-"))
@@ -115,6 +116,8 @@ class Slurm:
     def __exit__(self, *_) -> None:
         for node in NODES:
             self.lose_node(node)
+            for space in self.namespaces[node]:
+                os.close(space)
         for name in list(self.processes):
             self._stop(name, signal.SIGTERM)
         shutil.rmtree(self.root, ignore_errors=True)
@@ -153,17 +156,19 @@ class Slurm:
         own = ["unshare", "--mount", "--uts", "--propagation", "private", "--"]
         size = str(self.local_kb if node == NODES[0] else 0)
         self._start(node, [*own, "sh", "-ec", script, "sh", node, str(self.root), size])
-        namespace = Path(f"/proc/{self.processes[node].pid}/ns/mnt")
-        ours = os.readlink("/proc/self/ns/mnt")
-        wait(lambda: os.readlink(namespace) != ours, f"{node}'s own namespace")
-        self.namespaces[node].append(os.readlink(namespace))
+        namespace = f"/proc/{self.processes[node].pid}/ns/mnt"
+        ours = os.stat("/proc/self/ns/mnt")
+        wait(lambda: not os.path.samestat(os.stat(namespace), ours), f"{node}'s own namespace")
+        self.namespaces[node].append(os.open(namespace, os.O_RDONLY))
 
     def on(self, node: str) -> dict[int, str]:
         """All processes of a node: the name of each by its id."""
         found = {}
+        spaces = [os.fstat(one) for one in self.namespaces[node]]
         for process in Path("/proc").glob("[0-9]*"):
             with contextlib.suppress(OSError):  # it ended meanwhile
-                if os.readlink(process / "ns/mnt") in self.namespaces[node]:
+                space = os.stat(process / "ns/mnt")
+                if any(os.path.samestat(space, one) for one in spaces):
                     found[int(process.name)] = (process / "comm").read_text().strip()
         return found
 

@@ -2,7 +2,9 @@
 
 A run starts in its middle, without the scores of some chunks. `plan` says what a chunk's first,
 second, … start does: "wait:FILE" waits for the test, which so knows that the job is at work when
-the fault strikes. What was seen goes into `faults.json`, a row a fault.
+the fault strikes. For docs/cluster.md, on a machine with nothing else to do:
+
+    FAULTS=tests/cluster/faults.json make test-cluster && python tests/cluster/table.py
 """
 
 import json
