@@ -32,9 +32,10 @@ def whole(tmp_path_factory, worker_id):
         if not (folder / "done").exists():
             folder.mkdir()
             make_inputs(folder)
-            run_here(folder)
             with slurm.Slurm() as cluster:
-                run.finish(run.start(cluster, target="all"))
+                process = run.start(cluster, target="all")
+                run_here(folder)
+                run.finish(process)
                 shutil.copytree(cluster.local("n1"), folder / "disk")
             (folder / "done").touch()
     run.here = {name: (folder / "here" / name).read_bytes() for name in RESULTS}

@@ -31,8 +31,8 @@ CONFIG = {
     "nulls": "{n: 20}",
     "top": "{n: 0}",
 }
-RESULTS = ("alleles.parquet", "scores.parquet", "scores.tsv.gz", "folds.parquet")
-RESULTS += ("summary.parquet", "summary.tsv.gz", "annotated.vcf.gz")
+TABLES = ("scores.parquet", "folds.parquet", "summary.parquet", "summary.tsv.gz")
+RESULTS = ("alleles.parquet", *TABLES, "scores.tsv.gz", "annotated.vcf.gz")
 
 
 class Run:
@@ -113,6 +113,15 @@ class Run:
     def results(self) -> dict[str, bytes]:
         return {name: (self.out / name).read_bytes() for name in RESULTS}
 
+    @property
+    def tables(self) -> dict[str, bytes]:
+        """All that the scoring jobs gave, and the tables that are made of it."""
+        files = [
+            path for kind in ("answers", "folds") for path in self.out.glob(f"parts/{kind}/*")
+        ]
+        files += [self.out / name for name in TABLES]
+        return {str(path.relative_to(self.out)): path.read_bytes() for path in files}
+
 
 def on_nodes(cluster: Slurm) -> dict[str, str]:
     """The environment that jobs take along, so that Python finds what `node` has for it."""
@@ -148,7 +157,7 @@ def run_here(folder: Path) -> None:
     config = CONFIG | {"outdir": "here", "chunk_size": "1000"}
     command = [
         *(sys.executable, "-m", "snakemake", "--snakefile", str(ROOT / "workflow/Snakefile")),
-        *("--cores", "2", "--quiet", "all"),
+        *("here/scores.tsv.gz", "here/annotated.vcf.gz", "--cores", "1", "--nolock"),
         *("--config", *(f"{key}={value}" for key, value in config.items())),
     ]
     subprocess.run(command, cwd=folder, env=environment(), check=True)
