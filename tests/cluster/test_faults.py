@@ -134,8 +134,8 @@ def test_jobs_are_cancelled_run_out_of_memory_and_run_out_of_time(middle, seen):
         cluster.run("scancel", await_start(run, process, 0)["slurm_job"])
         run.finish(process)
     seen("`scancel` of a job", "Snakemake submits it again", run, 0)
-    seen("A job is over its memory", "the same, with twice the memory", run, 3)
-    seen("A job is over its time", "the same, with more time", run, 6)
+    seen("A job is over its memory", "Snakemake submits it again, with twice the memory", run, 3)
+    seen("A job is over its time", "Snakemake submits it again, with more time", run, 6)
     granted = {chunk: [note["resources"] for note in starts(run, chunk)] for chunk in (0, 3, 6)}
     assert [one["mem_mb"] for one in granted[3]] == [1500, 3000]
     assert [one["runtime"] for one in granted[6]] == [1, 5]
