@@ -38,5 +38,5 @@ def test_each_gpu_model_has_its_seed_and_a_run_can_be_held_to_one(whole, tmp_pat
         setup.unlink()
         other = ["--set-resources", "setup:gpu_model=h200", "--retries=0"]
         process = run.start(cluster, *other, **held)
-        assert process.wait(120) != 0
+        assert process.wait(300) != 0
         assert "gpu_model is h100, but the GPU of this job is NVIDIA H200: have the" in run.said
