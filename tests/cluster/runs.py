@@ -32,7 +32,7 @@ CONFIG = {
     "top": "{n: 0}",
 }
 TABLES = ("scores.parquet", "folds.parquet", "summary.parquet", "summary.tsv.gz")
-RESULTS = ("alleles.parquet", *TABLES, "scores.tsv.gz", "annotated.vcf.gz")
+RESULTS = ("alleles.parquet", *TABLES)
 
 
 class Run:
@@ -157,7 +157,7 @@ def run_here(folder: Path) -> None:
     config = CONFIG | {"outdir": "here", "chunk_size": "1000"}
     command = [
         *(sys.executable, "-m", "snakemake", "--snakefile", str(ROOT / "workflow/Snakefile")),
-        *("here/scores.tsv.gz", "here/annotated.vcf.gz", "--cores", "1", "--nolock"),
+        *("here/scores.parquet", "--cores", "1", "--nolock"),
         *("--config", *(f"{key}={value}" for key, value in config.items())),
     ]
     subprocess.run(command, cwd=folder, env=environment(), check=True)

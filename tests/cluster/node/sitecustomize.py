@@ -27,6 +27,7 @@ def gpus_of_this_node() -> bool:
     if names.is_file():
         os.environ["STANDIN_GPUS"] = names.read_text()
         os.environ["STANDIN_UUID"] = f"GPU-{node}-"
+        os.environ["STANDIN_STEP"] = "6"
         runpy.run_path(str(STANDIN / "sitecustomize.py"))
     return names.is_file()
 
