@@ -72,7 +72,7 @@ class Run:
         ]
         self.began = time.time()
         with (self.folder / "said").open("a") as out:
-            return subprocess.Popen(
+            process = subprocess.Popen(
                 command,
                 cwd=self.folder,
                 env=on_nodes(cluster),
@@ -81,6 +81,8 @@ class Run:
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
             )
+        cluster.users.append(process)
+        return process
 
     def finish(self, process: subprocess.Popen, seconds: float = 900) -> None:
         """Wait for a run's good end; raises `AssertionError` with what it said."""

@@ -94,6 +94,7 @@ class Slurm:
     def __init__(self, models: tuple[str, str] = ("h200", "h200"), local_kb: int = 0):
         self.models, self.local_kb = models, local_kb
         self.processes: dict[str, subprocess.Popen] = {}
+        self.users: list[subprocess.Popen] = []  # of this Slurm, each with a process group
         # Held open, or the kernel gives a lost node's number to the next namespace, of anyone.
         self.namespaces: dict[str, list[int]] = {node: [] for node in NODES}
 
@@ -114,6 +115,10 @@ class Slurm:
         return self
 
     def __exit__(self, *_) -> None:
+        for user in self.users:
+            if user.poll() is None:  # the test failed
+                os.killpg(user.pid, signal.SIGKILL)
+                user.wait()
         for node in NODES:
             self.lose_node(node)
             for space in self.namespaces[node]:
