@@ -11,11 +11,12 @@ MADE := .venv/made-$(TORCH)
 RUN := PATH="$$PWD/.venv/bin:$$PATH" $(PY) -m
 PINS := envs/torch-$(TORCH).txt envs/requirements.txt envs/requirements-dev.txt
 
-.PHONY: help env demo test lint clean
+.PHONY: help env demo test test-cluster lint clean
 
 help:
 	@echo 'make demo   score the embedded demo (makes the environment if it is not there)'
 	@echo 'make test   run the tests'
+	@echo 'make test-cluster   run the tests on a Slurm of their own (as root, with Slurm installed)'
 	@echo 'make lint   check the style of the Python and of the workflow'
 	@echo 'make env    only make the environment, in .venv'
 	@echo 'make clean  remove the environment'
@@ -24,7 +25,15 @@ demo: env
 	$(RUN) snakemake --cores all
 
 test: env
-	$(RUN) pytest -n 2 --dist loadgroup
+	$(RUN) pytest -n 2 --dist loadgroup --ignore tests/cluster
+
+test-cluster: env .venv/cluster
+	PYTHONPATH=$$PWD/.venv/cluster $(RUN) pytest -n 3 --dist worksteal tests/cluster
+
+# Beside the environment, not in it: they add 0.7 s to every start of Snakemake.
+.venv/cluster: $(MADE) envs/cluster.txt
+	$(PIP) --quiet --upgrade --target $@ -r envs/cluster.txt
+	@touch $@
 
 lint: env
 	$(RUN) ruff check

@@ -80,6 +80,12 @@ def test_cuda_without_a_gpu_is_an_error(monkeypatch):
         autotune.claim({"device": "cuda"})
 
 
+def test_a_gpu_model_without_a_gpu_is_an_error(monkeypatch):
+    monkeypatch.setattr(gpus, "torch_has_cuda", lambda: False)
+    with pytest.raises(InputError, match="gpu_model is h200, but no NVIDIA GPU"):
+        autotune.claim({"device": "auto", "gpu_model": "h200"})
+
+
 def test_setup_without_a_gpu_leaves_no_seed(tmp_path):
     said = autotune.setup({"device": "cpu"}, WORK, tmp_path / "autotune")
     assert (said["gpu"], said["seed"], said["node"]) == (None, None, "none")
@@ -135,8 +141,24 @@ def test_only_gpus_that_cuda_would_show_are_seen(three, monkeypatch, chosen, nam
     assert "".join(gpu.name for gpu in gpus.visible()) == names
 
 
+@pytest.mark.parametrize(
+    ("name", "models", "others"),
+    [
+        ("NVIDIA H200", "h200 H200 nvidia_h200", "h20 200 h100 gh200"),
+        ("NVIDIA A100-SXM4-80GB", "a100 a100_80gb nvidia_a100_sxm4_80gb", "a10 a100_40gb a1008"),
+        ("NVIDIA H100 80GB HBM3", "h100", "h1 gh100 h100_nvl"),
+        ("NVIDIA GeForce RTX 4090", "rtx4090 rtx_4090 4090", "rtx409 rtx4090ti"),
+        ("NVIDIA L40S", "l40s", "l40 l4"),
+    ],
+)
+def test_a_model_is_told_from_its_relatives(name, models, others):
+    assert [model for model in models.split() if not gpus.is_model(name, model)] == []
+    assert [model for model in others.split() if gpus.is_model(name, model)] == []
+
+
 CLAIM = (
-    "from veff.autotune import gpus; import os, sys; gpu = gpus.claim(); "
+    "from veff.autotune import gpus; import os, sys; "
+    "gpu = gpus.claim(os.environ.get('MODEL')); "
     "print(gpu.name, os.environ.get('CUDA_VISIBLE_DEVICES'), flush=True); sys.stdin.read()"
 )
 
@@ -171,6 +193,19 @@ def test_two_jobs_take_different_gpus_and_a_killed_one_frees_its_own():
                 assert third.stdout.readline() == f"B {uuid}1\n"
     for lock in Path(f"/tmp/veff-gpus-{os.getuid()}").glob(f"{uuid}*"):
         lock.unlink()
+
+
+def test_of_two_models_in_one_machine_the_wanted_one_is_taken():
+    uuid = f"{os.getpid()}-{time.time_ns()}"
+    with claiming(STANDIN_GPUS="NVIDIA H100; NVIDIA H200", STANDIN_UUID=uuid, MODEL="h200") as one:
+        assert one.stdout.readline() == f"NVIDIA H200 {uuid}1\n"
+    for lock in Path(f"/tmp/veff-gpus-{os.getuid()}").glob(f"{uuid}*"):
+        lock.unlink()
+
+
+def test_a_job_on_another_model_than_the_wanted_is_an_error_that_says_what_to_do(three):
+    with pytest.raises(InputError, match=r"gpu_model is h200, but the GPU of this job is A, B, C"):
+        gpus.claim("h200")
 
 
 def test_the_only_visible_gpu_is_taken_without_a_lock():

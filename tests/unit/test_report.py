@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import browser
-from veff import reference, report
+from veff import provenance, reference, report
 from veff.names import cut, distinct
 
 SCRIPT = "<script>window.ran = 1</script>"
@@ -308,3 +308,11 @@ def test_a_million_alleles_make_a_page_below_15_mb(tmp_path):
 def test_names_that_are_cut_alike_stay_apart():
     assert cut("a" * 50) == "a" * 39 + "…"
     assert distinct(["a", "b", "a", "a (2)"]) == ["a", "b", "a (2)", "a (2) (2)"]
+
+
+def test_a_run_on_two_gpu_models_says_so_and_a_run_on_one_does_not():
+    def said(**devices):
+        return provenance.mixed({"scoring": {"devices": devices}})
+
+    assert said(H200=4) == ""
+    assert said(H200=4, H100=8).startswith("scored on H100 (8 jobs), H200 (4 jobs): ")

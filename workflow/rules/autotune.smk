@@ -16,9 +16,10 @@ rule setup:
         "../../envs/gpu.yaml"
     threads: 4
     resources:
-        gpu=GPU,
+        **GPU,
     params:
         device=config["device"],
+        gpu_model=config["gpu_model"],
         batch_size=config["batch_size"],
         precision=config["precision"],
         engine=config["engine"],
@@ -38,6 +39,7 @@ use rule setup as setup_top with:
         f"{OUT}/logs/setup/top.log",
     params:
         device=config["device"],
+        gpu_model=config["gpu_model"],
         batch_size=config["batch_size"],
         precision=config["precision"],
         engine=config["engine"],

@@ -7,7 +7,7 @@ from snakemake.utils import validate
 
 from veff import autotune
 from veff import config as settings
-from veff import descriptions, plan, sheet, summary, tables
+from veff import descriptions, plan, provenance, sheet, summary, tables
 from veff.errors import InputError
 
 SCHEMA = Path(workflow.current_basedir) / "../schemas/config.schema.yaml"
@@ -28,7 +28,9 @@ BATCHES = sheet.batches(
     descriptions.batches(Path(OUT, "models")),
 )
 PARTITIONED = len(EXPERIMENTS) > plan.EXPERIMENTS_A_FILE
-GPU = int(config["device"] != "cpu")
+GPU = {"gpu": int(config["device"] != "cpu")}
+if config["gpu_model"]:
+    GPU["gpu_model"] = config["gpu_model"]
 NULLS = {} if config["nulls"] == "none" else config["nulls"]
 TOP = config["top"]["n"]
 ANNOTATIONS = {key: path for key, path in config["annotations"].items() if path}
@@ -115,5 +117,6 @@ def closing_words():
         f"The same checkpoint twice: {', '.join(names)}"
         for names in record["duplicates"]
     ]
+    lines += filter(None, [provenance.mixed(record)])
     tuned = record["scoring"]["autotune"]
     return "\n".join([summary.closing(OUT), *lines, autotune.last_line(tuned)])

@@ -21,9 +21,10 @@ rule top:
         "../../envs/gpu.yaml"
     threads: 4
     resources:
-        gpu=GPU,
+        **GPU,
     params:
         device=config["device"],
+        gpu_model=config["gpu_model"],
         precision=config["precision"],
         engine=config["engine"],
         top=config["top"],

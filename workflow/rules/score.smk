@@ -14,9 +14,10 @@ rule score:
         "../../envs/gpu.yaml"
     threads: 1
     resources:
-        gpu=GPU,
+        **GPU,
     params:
         device=config["device"],
+        gpu_model=config["gpu_model"],
         how={**HOW, "engine": config["engine"]},
         version=SCORE_VERSION,
     script:
@@ -39,9 +40,10 @@ rule null:
         "../../envs/gpu.yaml"
     threads: 1
     resources:
-        gpu=GPU,
+        **GPU,
     params:
         device=config["device"],
+        gpu_model=config["gpu_model"],
         nulls=lambda wildcards: NULLS | {"peaks": peaks_of(BATCHES[wildcards.batch])},
         folder=NULLS.get("dir") or f"{OUT}/nulls",
         how=HOW,

@@ -11,7 +11,8 @@ with job.logged(snakemake.log[0]):
     began = time.monotonic()
     params, files, output = snakemake.params, snakemake.input, snakemake.output
     setup = tables.read_json(files.setup)
-    settings = snakemake.config["autotune"] | {"device": params.device}
+    asked = {"device": params.device, "gpu_model": params.gpu_model}
+    settings = snakemake.config["autotune"] | asked
     autotune.enable(settings, setup["work"], [Path(files.setup).parent])
     from veff import predict, score
     from veff.reference import Reference
@@ -36,4 +37,4 @@ with job.logged(snakemake.log[0]):
         n_models=len(descriptions),
         tuned=autotune.report(),
     )
-    tables.write_json(output.job, record)
+    tables.write_record(output.job, record)

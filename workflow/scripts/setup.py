@@ -8,7 +8,8 @@ with job.logged(snakemake.log[0]):
     autotune.enable()
     params = snakemake.params
     models = tables.read_json(snakemake.input.models)
-    settings = snakemake.config["autotune"] | {"device": params.device}
+    asked = {"device": params.device, "gpu_model": params.gpu_model}
+    settings = snakemake.config["autotune"] | asked
     autotune.claim(settings)  # before torch looks at the GPUs
     from veff import predict
 
@@ -29,4 +30,4 @@ with job.logged(snakemake.log[0]):
             engine="cherimoya",
         )
     said = autotune.setup(settings, work, Path(snakemake.output[0]).parent)
-    tables.write_json(snakemake.output[0], {"batch_size": batch_size, "work": work, **said})
+    tables.write_record(snakemake.output[0], {"batch_size": batch_size, "work": work, **said})

@@ -13,6 +13,7 @@ import pysam
 from veff import records
 from veff.records import NO_REF, ORDER_UNKNOWN, VCF_COLUMNS, Record
 from veff.reference import FIRST_BASE, Reference
+from veff.tables import put
 
 _DEFINITION = re.compile(rb'##(INFO|FORMAT|FILTER|contig)=<(?:[^">]*,)?ID=([^,>]+)')
 # Contigs that can be defined. Others, such as '<1>', are read as they come.
@@ -69,12 +70,12 @@ def annotate(
         with whole.open("ab") as file, body.open("rb") as rest:
             shutil.copyfileobj(rest, file)
         index = out.with_name(out.name + ".csi")
-        index.unlink(missing_ok=True)
         if added.sorted:
             pysam.tabix_index(str(whole), preset="vcf", csi=True)
-        os.replace(whole, out)
-        if added.sorted:
-            os.replace(f"{whole}.csi", index)
+            put(Path(f"{whole}.csi"), index)
+        else:
+            index.unlink(missing_ok=True)
+        put(whole, out)
     if left_out:
         logging.warning("%s: %d malformed rows are not in %s", variants, left_out, out)
     if not added.sorted:

@@ -51,9 +51,8 @@ def draw(one: Explanation, png: Path, svg: Path, title: str) -> None:
             axes[1].set_xlabel("bp from the variant (no attributions: a window has an N)")
         figure.align_ylabels()
         for path, kind in ((png, "png"), (svg, "svg")):
-            with aside(path) as temporary:
-                metadata = {"Date": None} if kind == "svg" else {"Software": None}
-                figure.savefig(temporary, format=kind, dpi=110, metadata=metadata)
+            metadata = {"Date": None} if kind == "svg" else {"Software": None}
+            figure.savefig(path, format=kind, dpi=110, metadata=metadata)
         plt.close(figure)
 
 
@@ -127,16 +126,18 @@ def draw_all(explained: Iterable[Explanation], folder: Path) -> pa.Table:
 
     Files are named by the number of the allele in the input (`allele_id`).
     """
-    folder.mkdir(parents=True, exist_ok=True)
     tables = [attribute.table([])]
-    for one in explained:
-        row = one.allele
-        title = (
-            f"{cut(row['chrom'], 20)}:{row['pos']} {cut(row['ref'], 20)}>{cut(row['alt'], 20)} in "
-            f"{cut(row['max_experiment'])}: log2 fold change {row['max_logfc']:#.3g}"
-        )
-        number = row["allele_id"]
-        draw(one, folder / f"{number}.png", folder / f"{number}.svg", title)
-        logging.info("%d: drawn", number)
-        tables.append(attribute.table([one]))
+    with aside(folder) as drawn:
+        drawn.mkdir(parents=True)
+        for one in explained:
+            row = one.allele
+            title = (
+                f"{cut(row['chrom'], 20)}:{row['pos']} {cut(row['ref'], 20)}>"
+                f"{cut(row['alt'], 20)} in {cut(row['max_experiment'])}: "
+                f"log2 fold change {row['max_logfc']:#.3g}"
+            )
+            number = row["allele_id"]
+            draw(one, drawn / f"{number}.png", drawn / f"{number}.svg", title)
+            logging.info("%d: drawn", number)
+            tables.append(attribute.table([one]))
     return pa.concat_tables(tables)

@@ -17,6 +17,7 @@ def logged(path: str | Path) -> Iterator[None]:
     standard error, without a traceback. Any other exception is a fault of ours: its traceback
     goes to the log too.
     """
+    Path(path).unlink(missing_ok=True)  # another copy of this job may still write to it
     handlers = [logging.FileHandler(path, mode="w")]
     form = "%(asctime)s %(levelname)s %(message)s"
     logging.basicConfig(level=logging.INFO, format=form, handlers=handlers, force=True)

@@ -44,6 +44,15 @@ def job(seconds: float, n_alleles: int, n_models: int, tuned: dict) -> dict:
     }
 
 
+def mixed(record: dict) -> str:
+    """What must be said of a run that several kinds of device scored, '' of one; of its record."""
+    devices = record["scoring"]["devices"]
+    if len(devices) < 2:
+        return ""
+    each = ", ".join(f"{name} ({n} jobs)" for name, n in sorted(devices.items()))
+    return f"scored on {each}: the last digits can differ between them; gpu_model keeps to one"
+
+
 def of_scores(
     models: list[dict], how: dict, nulls: dict[str, str], peaks: dict[str, str], fdr: float | None
 ) -> dict:

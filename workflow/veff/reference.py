@@ -4,7 +4,6 @@ import gzip
 import hashlib
 import json
 import mmap
-import os
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,6 +12,7 @@ from typing import BinaryIO
 import numpy as np
 
 from veff.errors import InputError
+from veff.tables import aside, write_json
 
 IUPAC = b"ACGTUNRYSWKMBDHV"
 BLOCK = 1 << 24  # bytes of FASTA that are in memory at once
@@ -76,10 +76,9 @@ def build(fasta: Path, folder: Path) -> None:
     contig twice.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    bases_aside, contigs_aside = folder / "bases.u8.part", folder / "contigs.json.part"
     names, lengths = [], []
-    try:
-        with bases_aside.open("wb") as out:
+    with aside(folder / "bases.u8") as bases:
+        with bases.open("wb") as out:
             for name, piece in _contigs(fasta):
                 if name is not None:
                     names.append(name)
@@ -95,12 +94,7 @@ def build(fasta: Path, folder: Path) -> None:
             "sha256": _sha256(fasta),
             "assembly": assembly(names, lengths),
         }
-        contigs_aside.write_text(json.dumps(contigs, indent=1) + "\n")
-        os.replace(bases_aside, folder / "bases.u8")
-        os.replace(contigs_aside, folder / "contigs.json")
-    finally:
-        bases_aside.unlink(missing_ok=True)
-        contigs_aside.unlink(missing_ok=True)
+    write_json(folder / "contigs.json", contigs)
 
 
 def _sha256(path: Path) -> str:

@@ -9,7 +9,6 @@ last, the rows of all are completed with what that showed. Memory does not grow 
 import functools
 import itertools
 import logging
-import os
 import re
 import tempfile
 from collections import Counter, defaultdict
@@ -22,7 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from veff import records
+from veff import records, tables
 from veff.errors import InputError
 from veff.records import Malformed, Record
 from veff.reference import FIRST_BASE, Reference
@@ -163,8 +162,8 @@ def prepare_records(
         logging.info("%s: %d records, %d alleles", source, judge.records, judge.alleles)
         for status in filter(statuses.get, STATUSES):
             logging.info("%12d %s", statuses[status], status)
-        os.replace(scratch / "scoreable", scoreable)
-        os.replace(scratch / "alleles", alleles)
+        tables.put(scratch / "scoreable", scoreable)
+        tables.put(scratch / "alleles", alleles)
     return {
         "records": judge.records,
         "alleles": judge.alleles,

@@ -25,6 +25,7 @@ log = logging.getLogger(__name__)
 
 DEFAULTS = {
     "device": "auto",
+    "gpu_model": None,
     "strict": False,
     "seed": None,
     "cache_dir": None,
@@ -41,11 +42,11 @@ def enable(settings: dict | None = None, work: Sequence[dict] = (), seeds: Itera
     Where `work` is given and the job has an NVIDIA GPU, also take one of the visible GPUs, and
     see to it that this node holds the choices and binaries for `work`: already there, restored
     from one of `seeds` (archives, or folders of them), or benchmarked and then published in the
-    first of those folders. `settings` are config["autotune"] with "device" added.
+    first of those folders. `settings` are config["autotune"] with "device" and "gpu_model" added.
 
     Raises RuntimeError if Cherimoya is imported already, since its kernels have read the switch;
-    InputError where `device: cuda` finds no GPU or the cache folder is not safe; ledger.Miss
-    under `strict` where the node would have to benchmark.
+    InputError where `device: cuda` or `gpu_model` finds no GPU that fits, or the cache folder is
+    not safe; ledger.Miss under `strict` where the node would have to benchmark.
     """
     if "cherimoya" in sys.modules:
         raise RuntimeError(
@@ -66,14 +67,17 @@ def enable(settings: dict | None = None, work: Sequence[dict] = (), seeds: Itera
 def claim(settings: dict) -> gpus.Gpu | None:
     """The GPU that this process uses, taken among the visible ones; None where it uses the CPU.
 
-    Raises InputError where `device: cuda` finds none.
+    Raises InputError where `device: cuda` or a `gpu_model` finds none that fits.
     """
+    settings = {**DEFAULTS, **settings}
     if settings["device"] == "cpu":
         return None
-    gpu = gpus.claim() if gpus.torch_has_cuda() else None
-    if gpu is None and settings["device"] == "cuda":
+    gpu = gpus.claim(settings["gpu_model"]) if gpus.torch_has_cuda() else None
+    if gpu is None and (settings["device"] == "cuda" or settings["gpu_model"]):
+        asked = "gpu_model" if settings["gpu_model"] else "device"
         raise InputError(
-            "device is cuda, but no NVIDIA GPU is visible, or this torch is built without CUDA"
+            f"{asked} is {settings[asked]}, but no NVIDIA GPU is visible, or this torch is built "
+            "without CUDA"
         )
     return gpu
 

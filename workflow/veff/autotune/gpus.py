@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from veff.autotune import node
+from veff.errors import InputError
 
 log = logging.getLogger(__name__)
 
@@ -42,24 +43,44 @@ def visible() -> list[Gpu]:
         pynvml.nvmlShutdown()
 
 
-def claim() -> Gpu | None:
-    """Take one of the visible GPUs for this process, waiting while all of them are taken.
+def claim(model: str | None = None) -> Gpu | None:
+    """Take one of the visible GPUs (of `model`) for this process, waiting while all are taken.
 
     Where only one is visible, the user or the scheduler chose and nothing is locked. Otherwise
     the first GPU that no other process of this user holds is locked until this process ends,
-    and CUDA_VISIBLE_DEVICES is narrowed to it. Returns None where there is no GPU.
+    and CUDA_VISIBLE_DEVICES is narrowed to it. Returns None where there is no GPU; raises
+    InputError where none of them is of the model.
     """
     global _claimed
     if _claimed is None:
         # NVML counts in PCI order and CUDA, unless told, by speed: an index must mean one GPU.
         os.environ.setdefault("CUDA_DEVICE_ORDER", "PCI_BUS_ID")
         gpus = visible()
+        fitting = [gpu for gpu in gpus if model is None or is_model(gpu.name, model)]
+        if gpus and not fitting:
+            raise InputError(
+                f"gpu_model is {model}, but the GPU of this job is "
+                f"{', '.join(sorted({gpu.name for gpu in gpus}))}: have the scheduler give "
+                f"{model} only (Slurm does by itself; elsewhere choose a queue or a node label), "
+                "or change gpu_model or leave it out"
+            )
         if len(gpus) > 1:
-            _claimed = _lock_one(gpus)
+            _claimed = _lock_one(fitting)
             os.environ["CUDA_VISIBLE_DEVICES"] = _claimed.uuid
         elif gpus:
             _claimed = gpus[0]
     return _claimed
+
+
+def is_model(name: str, model: str) -> bool:
+    """Whether a GPU that NVML calls `name` ("NVIDIA A100-SXM4-80GB") is a `model`, as clusters
+    write it: "a100", "nvidia_a100", "a100_80gb". Each of its words is one of the name, whole."""
+
+    def within(word: str) -> bool:
+        letters = "[^a-z0-9]*".join(word)  # "rtx4090" is "RTX 4090"
+        return bool(re.search(f"(?<![a-z0-9]){letters}(?![a-z0-9])", name.lower()))
+
+    return all(map(within, re.findall("[a-z0-9]+", model.lower())))
 
 
 def torch_has_cuda() -> bool:

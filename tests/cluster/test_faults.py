@@ -1,0 +1,217 @@
+"""What goes wrong on a cluster, on a real Slurm: each time the run ends in the same result.
+
+A run starts in its middle, without the scores of some chunks. `plan` says what a chunk's first,
+second, … start does: "wait:FILE" waits for the test, which so knows that the job is at work when
+the fault strikes. For docs/cluster.md, on a machine with nothing else to do:
+
+    FAULTS=tests/cluster/faults.json make test-cluster && python tests/cluster/table.py
+"""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from cluster.runs import HERE, Run
+from cluster.slurm import NODES, Slurm, wait
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture
+def middle(whole, tmp_path):
+    """`middle(plan)`: a run in its middle, without the chunks that the plan names."""
+
+    def of(plan: dict[int, list[str]]) -> Run:
+        run = whole.copy(tmp_path / "run", list(plan))
+        (run.folder / "plan.json").write_text(json.dumps(plan))
+        return run
+
+    return of
+
+
+@pytest.fixture
+def seen(whole, record_faults):
+    """Checks that a run ended in the same result, and records what happened and what it cost:
+    how much later the jobs of the chunks `hit` started for the last time than for the first."""
+
+    def check(fault: str, follows: str, run: Run, *hit: int) -> None:
+        equal = run.tables == whole.tables
+        late = max([lateness(run, chunk) for chunk in hit], default=0)
+        seconds = {"late_s": round(late), "run_s": round(run.took)}
+        record_faults(fault=fault, follows=follows, **seconds, equal=equal)
+        assert equal
+
+    return check
+
+
+def lateness(run: Run, chunk: int) -> float:
+    """Seconds from a job's first start to its last: work that was lost, and the wait."""
+    times = [note["time"] for note in starts(run, chunk)]
+    return times[-1] - times[0]
+
+
+def starts(run: Run, chunk: int) -> list[dict]:
+    return [note for note in run.jobs if note["job"].startswith(f"score-{chunk}-")]
+
+
+def await_start(run: Run, process: subprocess.Popen, chunk: int, n: int = 1) -> dict:
+    """The note of a chunk's n-th start, once it is there."""
+
+    def there() -> bool:
+        if process.poll() is not None:
+            raise RuntimeError(run.said)
+        return len(starts(run, chunk)) >= n
+
+    wait(there, f"start {n} of chunk {chunk}", 180)
+    return starts(run, chunk)[n - 1]
+
+
+def other(node: str) -> str:
+    return NODES[1 - NODES.index(node)]
+
+
+def states_of_files(run: Run) -> dict[str, tuple]:
+    """The bytes of each output, and which file it is: a job that changes nothing leaves both.
+
+    Not its time, which Snakemake sets at the end of each job.
+    """
+    return {
+        str(path): (path.read_bytes(), path.stat().st_ino)
+        for path in run.out.rglob("*")
+        if path.is_file() and "logs" not in path.parts
+    }
+
+
+def test_a_node_is_lost(middle, seen):
+    run = middle({0: ["wait:go"]})
+    with Slurm() as cluster:
+        process = run.start(cluster)
+        lost = await_start(run, process, 0)["node"]
+        cluster.lose_node(lost)
+        (run.folder / "go").touch()
+        run.finish(process)
+    assert [note["node"] for note in starts(run, 0)] == [lost, other(lost)]
+    seen("A node loses power", "Slurm starts its job on the other node", run, 0)
+
+
+def test_slurmd_is_lost_and_its_job_runs_twice_at_once(middle, seen):
+    """Slurm starts the jobs again on the other node while the first copies go on.
+
+    Both copies of chunk 0 write at the same time. Of chunk 3 the first copy is still there when
+    the run is over, and is ended when its node comes back.
+    """
+    run = middle({0: ["wait:go", "wait:go"], 3: ["wait:never"]})
+    with Slurm() as cluster:
+        process = run.start(cluster)
+        first = [await_start(run, process, chunk) for chunk in (0, 3)]
+        lost = first[0]["node"]
+        assert first[1]["node"] == lost
+        cluster.lose_slurmd(lost)
+        again = [await_start(run, process, chunk, 2) for chunk in (0, 3)]
+        assert {note["node"] for note in again} == {other(lost)}
+        (run.folder / "go").touch()
+        run.finish(process)
+        follows = "its jobs run twice at once, here and on the other node"
+        seen("Only slurmd dies on a node", follows, run, 0, 3)
+        before = states_of_files(run)
+        cluster.start_node(lost)
+        wait(lambda: "python" not in cluster.on(lost).values(), "the end of the first copies", 60)
+        assert states_of_files(run) == before
+
+
+def test_jobs_are_cancelled_run_out_of_memory_and_run_out_of_time(middle, seen):
+    run = middle({0: ["wait:never"], 3: ["memory", "memory"], 6: ["wait:never"]})
+    minutes = "4 * attempt - 3 if wildcards.chunk == '6' else 60"
+    resources = ["score:mem_mb=1500 * attempt", f"score:runtime={minutes}"]
+    with Slurm() as cluster:
+        process = run.start(cluster, "--set-resources", *resources)
+        cluster.run("scancel", await_start(run, process, 0)["slurm_job"])
+        run.finish(process)
+    seen("`scancel` of a job", "Snakemake submits it again", run, 0)
+    seen("A job is over its memory", "Snakemake submits it again, with twice the memory", run, 3)
+    seen("A job is over its time", "Snakemake submits it again, with more time", run, 6)
+    granted = {chunk: [note["resources"] for note in starts(run, chunk)] for chunk in (0, 3, 6)}
+    assert [one["mem_mb"] for one in granted[3]] == [1500, 3000]
+    assert [one["runtime"] for one in granted[6]] == [1, 5]
+
+
+def test_snakemake_is_killed_and_started_again_while_its_jobs_run(middle, seen):
+    """The old copy of chunk 0 ends beside the new one; that of chunk 3 when the run is over."""
+    run = middle({0: ["wait:go", "wait:go"], 3: ["wait:late"]})
+    with Slurm() as cluster:
+        process = run.start(cluster)
+        for chunk in (0, 3):
+            await_start(run, process, chunk)
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        began = run.began
+        run.finish(run.start(cluster, "--unlock"))
+        process = run.start(cluster)
+        await_start(run, process, 0, 2)
+        (run.folder / "go").touch()
+        run.finish(process)
+        run.took = time.time() - began
+        follows = "`--unlock`; its jobs run beside those of the new one"
+        seen("Snakemake is killed (`-9`) and started again", follows, run, 0, 3)
+        before = states_of_files(run)
+        (run.folder / "late").touch()
+        wait(lambda: not cluster.run("squeue", "-h").strip(), "the old jobs' end", 120)
+        assert states_of_files(run) == before
+        run.finish(run.start(cluster, "--dry-run"))
+        assert "Nothing to be done" in run.said
+
+
+def test_a_node_s_disk_is_full_and_another_s_cache_is_corrupt(whole, middle, seen):
+    run = middle({0: [], 3: [], 6: [], 9: []})
+    with Slurm(local_kb=300) as cluster:
+        disk = cluster.local("n2")
+        shutil.copytree(whole.folder / "disk", disk, dirs_exist_ok=True)
+        files = [path for path in disk.glob("*/*/triton/*/*") if path.is_file()]
+        for path in files:
+            os.truncate(path, path.stat().st_size // 2)
+        run.finish(run.start(cluster))
+    reports = [run.reports[chunk] for chunk in (0, 3, 6, 9)]
+    on = {node: [r["autotune"] for r in reports if r["host"] == node] for node in NODES}
+    assert {one["node"] for one in on["n1"]} == {"restored, temporary"}
+    assert {one["node"] for one in on["n2"]} == {"warm"}
+    assert sum(one["repaired"] for one in on["n2"]) >= len(files) > 0
+    assert sum(one["benchmarks"] for one in on["n1"] + on["n2"]) == 0
+    seen("A node's disk is full", "its jobs unpack the seed elsewhere, each for itself", run)
+    seen("Every file in a node's cache is cut in half", "healed from the node's seed", run)
+
+
+def test_the_controller_is_down_for_half_a_minute(middle, seen):
+    run = middle({0: ["wait:go"], 3: ["wait:go"], 6: []})
+    with Slurm() as cluster:
+        process = run.start(cluster, "--jobs", "2")
+        await_start(run, process, 0)
+        cluster.lose_controller()
+        (run.folder / "go").touch()
+        time.sleep(30)
+        cluster.start_controller()
+        run.finish(process)
+    seen("Slurm's controller is down for 30 s", "Snakemake waits", run)
+
+
+def test_cluster_generic_with_a_node_lost(middle, seen):
+    run = middle({0: ["wait:go"]})
+    submit = "sbatch --parsable --export=ALL --gpus={resources.gpu} --mem={resources.mem_mb} "
+    submit += "--time={resources.runtime} --cpus-per-task={resources.cpus_per_task} -o /dev/null"
+    status = f"{sys.executable} {HERE / 'status.py'}"
+    with Slurm() as cluster:
+        generic = ["--executor=cluster-generic", f"--cluster-generic-submit-cmd={submit}"]
+        generic += [f"--cluster-generic-status-cmd={status}"]
+        generic += ["--cluster-generic-cancel-cmd=scancel"]
+        process = run.start(cluster, *generic)
+        lost = await_start(run, process, 0)["node"]
+        cluster.lose_node(lost)
+        (run.folder / "go").touch()
+        run.finish(process)
+    assert [note["node"] for note in starts(run, 0)] == [lost, other(lost)]
+    seen("A node loses power, under cluster-generic", "as under the plugin", run, 0)
