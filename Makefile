@@ -7,8 +7,9 @@ TORCH ?= $(or $(patsubst .venv/made-%,%,$(wildcard .venv/made-*)),$(shell nvidia
 PY := .venv/bin/python
 PIP := $(PY) -m pip --disable-pip-version-check install --no-deps
 MADE := .venv/made-$(TORCH)
-# Jobs find the same Python as their Snakemake.
-RUN := PATH="$$PWD/.venv/bin:$$PATH" $(PY) -m
+# Jobs find the same Python as their Snakemake, and as many short processes start, their modules
+# compiled.
+RUN := PATH="$$PWD/.venv/bin:$$PATH" PYTHONDONTWRITEBYTECODE= $(PY) -m
 PINS := envs/torch-$(TORCH).txt envs/requirements.txt envs/requirements-dev.txt
 
 .PHONY: help env demo test test-cluster lint clean

@@ -6,7 +6,7 @@ import torch
 from cherimoya import Cherimoya, ControlWrapper
 
 from project import DEMO
-from veff import effects, layout, predict
+from veff import batches, effects, layout, predict
 from veff.windows import Geometry
 
 DEFAULT = Geometry(2114, 1000)
@@ -227,8 +227,8 @@ def test_the_memory_that_auto_reckons_with_is_enough():
             batch_size=rows,
         )
         used = torch.cuda.max_memory_allocated() - before
-        assert used <= rows * predict.row_bytes(geometry)
-    assert predict.batch_size("cuda", "auto", geometry) == (1024 if total > 12e9 else 512)
+        assert used <= rows * batches.row_bytes(geometry)
+    assert batches.size("auto", [geometry], True) == (1024 if total > 12e9 else 512)
 
 
 @pytest.mark.parametrize("precision", ["fp32", "bf16"])

@@ -8,7 +8,7 @@ from cherimoya import Cherimoya, ControlWrapper
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from veff import predict
+from veff import batches, predict
 from veff.errors import InputError
 from veff.windows import Geometry
 
@@ -346,12 +346,13 @@ DEFAULT = {
 def test_auto_takes_the_largest_batch_that_a_gpu_holds(monkeypatch, gigabytes, expected):
     properties = SimpleNamespace(total_memory=int(gigabytes * 1e9))
     monkeypatch.setattr(torch.cuda, "get_device_properties", lambda device: properties)
-    assert predict.batch_size("cuda", "auto", DEFAULT) == expected
+    small = DEFAULT | {"n_filters": 8}
+    assert batches.size("auto", [small, DEFAULT, small], on_gpu=True) == expected
 
 
 def test_a_batch_size_given_is_used_and_a_cpu_needs_no_estimate():
-    assert predict.batch_size("cuda", 100, DEFAULT) == 100
-    assert predict.batch_size("cpu", "auto", DEFAULT) == 32
+    assert batches.size(100, [DEFAULT], on_gpu=True) == 100
+    assert batches.size("auto", [DEFAULT], on_gpu=False) == 32
 
 
 def test_a_gpu_asked_for_but_not_there_is_an_error(monkeypatch):

@@ -55,33 +55,35 @@ def results(outdir):
     return {name: (outdir / name).read_bytes() for name in RESULTS}
 
 
-def test_the_number_of_chunks_changes_no_byte(done):
-    seen = {1: results(done.outdir)}
-    for chunk_size in (6, 1):
-        done.run(**done.files, chunk_size=chunk_size)
-        chunks = pq.ParquetFile(done.outdir / "prepared/scoreable.parquet").num_row_groups
-        seen[chunks] = results(done.outdir)
-    assert sorted(seen) == [1, 3, 17]
-    assert seen[1] == seen[3] == seen[17]
+def chunks(project):
+    return pq.ParquetFile(project.outdir / "prepared/scoreable.parquet").num_row_groups
 
 
-def test_a_killed_run_goes_on_without_scoring_finished_chunks_again(done):
+def test_three_chunks_give_the_bytes_of_one(done):
     whole = results(done.outdir)
-    shutil.rmtree(done.outdir / "parts/jobs")
-    process = done.start(**done.files, chunk_size=3)
+    assert chunks(done) == 1
+    done.run(**done.files, chunk_size=6)
+    assert chunks(done) == 3
+    assert results(done.outdir) == whole
+
+
+def test_a_killed_run_goes_on_where_it_was_and_seventeen_chunks_give_the_bytes_of_one(done):
+    whole = results(done.outdir)
     jobs = done.outdir / "parts/jobs"
-    while len(list(jobs.glob("*.json"))) < 4:
+    shutil.rmtree(jobs)
+    process = done.start(**done.files, chunk_size=1)
+    while len(list(jobs.glob("*.json"))) < 5:
         assert process.poll() is None
         time.sleep(0.1)
     os.killpg(process.pid, signal.SIGKILL)
     process.communicate()
     before = {path: path.stat().st_mtime_ns for path in jobs.glob("*.json")}
-    done.run("--unlock", **done.files, chunk_size=3)
-    done.run(**done.files, chunk_size=3)
+    done.run("--unlock", **done.files, chunk_size=1)
+    done.run(**done.files, chunk_size=1)
     kept = [path for path, written in before.items() if path.stat().st_mtime_ns == written]
-    # On two cores the fourth job starts when Snakemake has taken note of two that finished.
-    assert len(kept) >= 2
-    assert len(list(jobs.glob("*.json"))) == 6
+    # On two cores the fifth job starts when Snakemake has taken note of three that finished.
+    assert len(kept) >= 3
+    assert chunks(done) == len(list(jobs.glob("*.json"))) == 17
     assert results(done.outdir) == whole
 
 

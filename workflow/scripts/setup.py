@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from veff import autotune, job, tables
+from veff import autotune, batches, job, tables
 
 with job.logged(snakemake.log[0]):
     autotune.enable()
@@ -10,15 +10,12 @@ with job.logged(snakemake.log[0]):
     models = tables.read_json(snakemake.input.models)
     asked = {"device": params.device, "gpu_model": params.gpu_model}
     settings = snakemake.config["autotune"] | asked
-    autotune.claim(settings)  # before torch looks at the GPUs
-    from veff import predict
-
-    device = predict.device(params.device)
-    batch_size = min(predict.batch_size(device, params.batch_size, model) for model in models)
+    gpu = autotune.claim(settings)  # before torch looks at the GPUs
+    batch_size = batches.size(params.batch_size, models, gpu is not None)
     how = {"task": "score", "precision": params.precision, "engine": params.engine}
     work = [
         item
-        for size in predict.pass_sizes(batch_size)
+        for size in batches.pass_sizes(batch_size)
         for item in autotune.work(models, batch_size=size, **how)
     ]
     if params.shuffles:

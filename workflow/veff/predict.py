@@ -18,6 +18,7 @@ import torch.nn.functional as F
 from cherimoya import Cherimoya, ControlWrapper
 
 from veff import layout
+from veff.batches import HEAD_TAPS, fallback
 from veff.errors import InputError
 from veff.windows import Geometry
 
@@ -28,13 +29,9 @@ torch.backends.cudnn.deterministic = True
 torch.backends.cudnn.allow_tf32 = False
 torch.set_float32_matmul_precision("highest")
 
-HEAD_TAPS = 75
 TOLERANCE = 1e-5  # between the engines: in log-counts, and in probabilities of the profile
 # Of the scale, since Cherimoya's heads round to bf16 (2**-9) under autocast.
 BF16_TOLERANCE = 2**-5
-LADDER = (1024, 512, 256, 128, 64, 32)
-CPU_BATCH_SIZE = 32
-MEMORY_SHARE = 0.8  # of the device's memory that a batch may take
 
 
 class Predictor:
@@ -58,8 +55,7 @@ class Predictor:
     model alone and on one thread, `torch.get_num_threads()` rows at a time: a window's activations
     then fit the cache, and neither the other rows nor the number of threads decides how a sum is
     split. On a GPU a pass takes the whole batch, since each other size would be benchmarked anew.
-    Out of memory there, it goes on in passes of `fallback` rows, with a warning; `pass_sizes` are
-    what to warm.
+    Out of memory there, it goes on in passes of `batches.fallback` rows, with a warning.
     """
 
     def __init__(
@@ -297,47 +293,6 @@ def device(setting: str) -> torch.device:
             "check nvidia-smi and that a CUDA build of PyTorch is installed, or set 'auto'"
         )
     return torch.device("cpu" if setting == "cpu" or not usable else "cuda")
-
-
-def fallback(pass_size: int) -> int | None:
-    """The number of windows a pass takes after one of `pass_size` ran out of memory."""
-    return pass_size // 2 if pass_size % 2 == 0 else None
-
-
-def pass_sizes(batch_size: int) -> list[int]:
-    """The numbers of windows that a pass may have: the batch, and what it first falls back to."""
-    return [size for size in (batch_size, fallback(batch_size)) if size]
-
-
-def row_bytes(geometry: dict) -> int:
-    """An upper estimate of the GPU memory that one window of a batch takes, in bytes.
-
-    It is of Cherimoya's own forward, the hungrier one: six float32 activations of
-    L x (filters + control tracks), the 84-column matrix of the first convolution, and what each
-    tap of the profile head makes of each position. `geometry` has the keys of a model's
-    description: `n_filters`, `n_control_tracks`, `signal_groups`, `input_length` and
-    `output_length`.
-    """
-    columns = 6 * (geometry["n_filters"] + geometry["n_control_tracks"]) + 4
-    taps = HEAD_TAPS * sum(geometry["signal_groups"])
-    positions = geometry["output_length"] + HEAD_TAPS
-    return 4 * (geometry["input_length"] * columns + taps * positions)
-
-
-def batch_size(device: torch.device | str, setting: int | str, geometry: dict) -> int:
-    """The number of windows in a batch for a model of this geometry (see `row_bytes`).
-
-    `setting` is a number, which is used as it is, or 'auto': 32 on a CPU; on a GPU the largest of
-    1,024, 512, ... 32 that fits in 80 % of its whole memory by the estimate. Of the whole, so
-    that what else runs there does not change a batch, and with it the last bits of scores.
-    """
-    device = torch.device(device)
-    if setting != "auto":
-        return int(setting)
-    if device.type == "cpu":
-        return CPU_BATCH_SIZE
-    room = MEMORY_SHARE * torch.cuda.get_device_properties(device).total_memory
-    return next((n for n in LADDER if n * row_bytes(geometry) <= room), LADDER[-1])
 
 
 def exercise(work: dict, device: torch.device | str) -> str:
