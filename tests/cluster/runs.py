@@ -28,6 +28,7 @@ CONFIG = {
     "outdir": "out",
     "chunk_size": "4",
     "max_allele_length": "20",
+    "batch_size": "32",  # PyTorch cannot say how much memory a stand-in GPU has
     "nulls": "{n: 20}",
     "top": "{n: 0}",
 }
