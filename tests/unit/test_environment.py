@@ -140,3 +140,10 @@ def test_a_path_that_scripts_cannot_hold_is_refused(tmp_path):
     with pytest.raises(SystemExit, match="make clean env"):
         load("relocate").relocate(stamp)
     assert stamp.read_text() == "/elsewhere/.venv\n"
+
+
+def test_over_several_processes_a_file_s_tests_stay_in_one(request):
+    """With their fixtures, which take minutes: tests/conftest.py groups them."""
+    if not request.config.getoption("loadgroup", False):
+        pytest.skip("runs in one process, or without groups")
+    assert request.node.nodeid.endswith("@test_environment.py")

@@ -322,6 +322,17 @@ def test_out_of_memory_goes_on_in_smaller_passes(monkeypatch):
         predictor.predict(bases)
 
 
+def test_rows_of_no_use_are_zeros_on_a_cpu_and_change_nothing():
+    model = a_model(signal_groups=[1, 2])
+    predictor = predict.Predictor(model, GEOMETRY, device="cpu", batch_size=6)
+    bases = random_bases(6, GEOMETRY.input_length)
+    whole, some = predictor.predict(bases), predictor.predict(bases, 2)
+    for all_rows, two in zip(whole, some, strict=True):
+        assert two.shape == all_rows.shape
+        assert torch.equal(two[:2], all_rows[:2])
+        assert not two[2:].any()
+
+
 def test_out_of_memory_with_one_window_is_an_error(monkeypatch):
     def no_room(self, bases):
         raise torch.OutOfMemoryError("no room")

@@ -142,7 +142,7 @@ def _predict(
     first = predictors[0]
     padded = np.full((first.batch_size, bases.shape[1]), windows.N, np.uint8)
     padded[:2] = bases
-    outputs = [predictor.predict(padded) for predictor in predictors]
+    outputs = [predictor.predict(padded, 2) for predictor in predictors]
     answers = []
     start = 0
     for group, channels in enumerate(first.model.signal_groups):

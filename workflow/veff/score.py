@@ -5,7 +5,7 @@ import queue
 import threading
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby, islice
 from typing import TypeVar
 
@@ -27,12 +27,13 @@ T = TypeVar("T")
 class Batch:
     """Windows for one forward pass, and which of them make up which allele.
 
-    `bases` is uint8 [batch_size, L], ASCII; rows that no allele uses are all N. `ref_row` and
-    `alt_row` are the rows of each of the `n` alleles. They, `breakpoint` and `shift` are padded
+    `bases` is uint8 [batch_size, L], ASCII; rows from `n_rows` on, which no allele uses, are all
+    N. `ref_row` and `alt_row` are the rows of each of the `n` alleles. They, `breakpoint` and `shift` are padded
     with zeros to whole pieces of `batch_size // 2`, so that scores too are made in one shape.
     """
 
     n: int
+    n_rows: int
     bases: np.ndarray
     ref_row: np.ndarray
     alt_row: np.ndarray
@@ -140,7 +141,7 @@ class _Experiment:
     def add(self, batch: Batch) -> None:
         """Score the alleles of a batch under each fold and under their ensemble."""
         self.n_padded.append(batch.n_padded)
-        outputs = [self._predict(predictor, batch.bases) for predictor in self.predictors]
+        outputs = [self._predict(predictor, batch) for predictor in self.predictors]
         for group in self.scores[-1]:
             h, p = (torch.stack(heads) for heads in zip(*(o[group] for o in outputs), strict=True))
             folds = [_score(*fold, batch) for fold in zip(h, p, strict=True)]
@@ -159,18 +160,18 @@ class _Experiment:
             for row, scores in zip(self.scores, (*folds, answer | spread), strict=True):
                 row[group].append(scores)
 
-    def _predict(self, predictor: predict.Predictor, bases: torch.Tensor) -> list[tuple]:
+    def _predict(self, predictor: predict.Predictor, batch: Batch) -> list[tuple]:
         """For each group, log-counts [N] and profile [N, channels, T] of a batch of windows."""
 
         def strand(bases: torch.Tensor) -> list[tuple]:
-            logits, log_counts = predictor.predict(bases)
+            logits, log_counts = predictor.predict(bases, batch.n_rows)
             profiles = map(effects.profile, logits.split(self.groups, 1))
             return list(zip(log_counts.unbind(1), profiles, strict=True))
 
-        forward = strand(bases)
+        forward = strand(batch.bases)
         if not self.how.reverse_complement:
             return forward
-        reverse = strand(_reverse_complement(bases))
+        reverse = strand(_reverse_complement(batch.bases))
         return [ensemble.both_strands(*pair) for pair in zip(forward, reverse, strict=True)]
 
     def tables(self, allele_id: pa.ChunkedArray) -> tuple[pa.Table, pa.Table]:
@@ -261,6 +262,7 @@ def _batches(
 
         yield Batch(
             n=n,
+            n_rows=n_sites + n,
             bases=bases,
             ref_row=pad(ref_row),
             alt_row=pad(n_sites + np.arange(n)),
@@ -275,7 +277,7 @@ def _to(device: torch.device, batch: Batch) -> Batch:
     """The batch with its arrays as tensors on the device."""
     names = ("bases", "ref_row", "alt_row", "breakpoint", "shift")
     tensors = {name: torch.from_numpy(getattr(batch, name)).to(device) for name in names}
-    return Batch(n=batch.n, n_padded=batch.n_padded, **tensors)
+    return replace(batch, **tensors)
 
 
 def _kept(items: Iterator[T], kept: list[T]) -> Iterator[T]:
