@@ -28,8 +28,9 @@ class Batch:
     """Windows for one forward pass, and which of them make up which allele.
 
     `bases` is uint8 [batch_size, L], ASCII; rows from `n_rows` on, which no allele uses, are all
-    N. `ref_row` and `alt_row` are the rows of each of the `n` alleles. They, `breakpoint` and `shift` are padded
-    with zeros to whole pieces of `batch_size // 2`, so that scores too are made in one shape.
+    N. `ref_row` and `alt_row` are the rows of each of the `n` alleles. They, `breakpoint` and
+    `shift` are padded with zeros to whole pieces of `batch_size // 2`, so that scores too are
+    made in one shape.
     """
 
     n: int
