@@ -23,8 +23,6 @@ def pytest_collection_modifyitems(items):
         # Over several processes, what shares a costly fixture stays in one.
         group = "demo" if "demo" in item.fixturenames else item.path.name
         item.add_marker(pytest.mark.xdist_group(group))
-    # What takes longest begins first.
-    items.sort(key=lambda item: item.path.relative_to(root).parts[0] != "workflow")
     on_gpu = [item for item in items if item.get_closest_marker("gpu")]
     if on_gpu and not has_nvidia_gpu():
         for item in on_gpu:
