@@ -580,7 +580,7 @@ def accuracy_table(results: dict) -> str:
             for score in ("logfc", "jsd")
             for precision in ("fp32", "bf16")
         ]
-        told = [f"{error['median']:.0e} ({error['max']:.0e})" for error in errors]
+        told = [f"{error['median']:.1e} ({error['max']:.1e})" for error in errors]
         lines.append(f"| {model} | " + " | ".join(told) + " |")
     return "\n".join(lines)
 

@@ -33,7 +33,7 @@ with job.logged(snakemake.log[0]):
         params.nulls,
         wanted,
         Path(params.folder),
-        lambda *asked: [answers for answers, _ in score.score(*asked, how)],
+        lambda *what: [answers for answers, _ in score.score(*what, how)],
     )
     null.write(Path(output.nulls), nulls, list(wanted.values()))
     record = provenance.job(

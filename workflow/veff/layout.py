@@ -1,8 +1,7 @@
 """How does a convolution's output get the layout that Cherimoya's blocks read, in one pass?
 
 PyTorch adds a convolution's bias in a pass of its own, and copies into channels-last by a kernel
-that reads memory across the grain: together 2.0 ms a batch of 1,024 on an H200, of which 0.5 ms
-are the memory's. An element comes out with the bits that PyTorch's two passes give it.
+that reads memory across the grain. An element comes out with the bits that these two give it.
 """
 
 import torch

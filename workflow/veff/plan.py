@@ -7,11 +7,11 @@ from veff.autotune import gpus
 from veff.sheet import Experiment
 
 JOB_S = 600
-# Alleles x models a second of a default-size model, as tests/bench/throughput.py measured them on
-# one NVIDIA H200 and on one CPU core.
+# Alleles x models a second of a default-size model: on one NVIDIA H200, measured by
+# tests/bench/throughput.py, and, reckoned only, on one CPU core.
 GPU_RATE = 20_000
 CPU_RATE = 2
-# A job holds its alleles and one experiment's scores in memory: 0.3 GB a million.
+# A job holds its alleles and one experiment's scores in memory.
 ALLELES_A_JOB = 5_000_000
 # Snakemake plans a few thousand jobs in half a minute: chunks x batches of models.
 MODELS_A_JOB = 50
