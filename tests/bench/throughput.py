@@ -262,15 +262,10 @@ def stages(bench: Bench) -> dict:
         ms["all"] = bench.seconds(lambda b=bases, p=predictor: p.predict(b))
         logits, log_counts = predictor.predict(bases)
         n = batch // 2
-        h, middle = log_counts[:, 0], torch.full((n,), 501, device=bench.device)
+        h = log_counts[:, 0]
         ms["scores"] = bench.seconds(
-            lambda z=logits, h=h, m=middle, n=n: effects.score(
-                h[:n],
-                effects.profile(z[:n]),
-                h[n:],
-                effects.profile(z[n:]),
-                m,
-                torch.zeros_like(m),
+            lambda z=logits, h=h, n=n: effects.score(
+                h[:n], effects.profile(z[:n]), h[n:], effects.profile(z[n:])
             )
         )
         found[precision] = {name: round(1000 * value, 3) for name, value in ms.items()}
@@ -313,14 +308,7 @@ def accuracy(bench: Bench) -> dict:
     def answers(logits: torch.Tensor, log_counts: torch.Tensor) -> dict:
         z, h = logits[:, : model.signal_groups[0]].cpu(), log_counts[:, 0].cpu()
         p = effects.profile(z)
-        scores = effects.score(
-            h[:n],
-            p[:n],
-            h[n:],
-            p[n:],
-            torch.full((n,), GEOMETRY.output_length // 2 + 1),
-            torch.zeros(n, dtype=torch.int64),
-        )
+        scores = effects.score(h[:n], p[:n], h[n:], p[n:])
         kept = ("logfc", "logfc_501", "jsd")
         return {"logits": z, "log_counts": h, **{name: scores[name] for name in kept}}
 

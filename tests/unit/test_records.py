@@ -7,6 +7,8 @@ import time
 import pysam
 import pysam.bcftools
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from veff import records
 from veff.errors import InputError
@@ -158,6 +160,24 @@ def test_a_row_that_is_no_record_is_an_error_with_its_line_or_counted(tmp_path, 
     assert MALFORMED[row] in malformed.reason
     assert len(malformed.fields) == 5
     assert all(field.encode("utf-8") is not None for field in malformed.fields)
+
+
+@given(
+    st.tuples(
+        st.text("1cX_.<>,#é\0", min_size=0, max_size=3),
+        st.text("019+ ٣", max_size=11),
+        st.text("rs.;é ", max_size=3),
+        st.text("ACgN*-,", max_size=3),
+        st.text("ACgN.*-,<>", max_size=5),
+    )
+)
+@example(("1", "9" * 9, "rs1;rs2", "acgtN", "A,GT,n"))
+def test_a_row_that_is_taken_as_plain_is_what_the_checks_make_of_it(row):
+    plain = records._is_plain("\t".join((*row, ".", "PASS", "AF=é")))
+    if plain:
+        chrom, pos, id, ref, alt = plain.groups()
+        taken = Record(0, 1, chrom, int(pos), id, ref, tuple(alt.split(",")))
+        assert taken == records._record(0, 1, *row)
 
 
 def test_the_fields_of_a_malformed_row_are_kept_as_far_as_they_go(tmp_path):

@@ -79,7 +79,10 @@ def logfc_501(
 
 
 def aligned(
-    p_ref: torch.Tensor, p_alt: torch.Tensor, breakpoint: torch.Tensor, shift: torch.Tensor
+    p_ref: torch.Tensor,
+    p_alt: torch.Tensor,
+    breakpoint: torch.Tensor | None = None,
+    shift: torch.Tensor | None = None,
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """The two profiles at the positions that both alleles have, in reference coordinates.
 
@@ -91,22 +94,21 @@ def aligned(
     ----------
     p_ref, p_alt : [N, channels, T]
     breakpoint, shift : int64 [N], as `windows.alignment` gives them: where the alleles end, in
-        output coordinates, and ref_len - alt_len.
+        output coordinates, and ref_len - alt_len. Left out where every shift is 0, which saves
+        time and changes no bit.
     """
-    length = p_ref.shape[-1]
-    t = torch.arange(length, device=p_ref.device)
-    shift = shift.unsqueeze(1)
-    behind = t >= breakpoint.unsqueeze(1)
-    shared = (t < length - shift.abs()).unsqueeze(1)
-
-    def gathered(p: torch.Tensor, skipped: torch.Tensor) -> torch.Tensor:
-        index = (t + skipped * behind).clamp(max=length - 1).unsqueeze(1).expand(p.shape)
-        kept = p.double().gather(2, index) * shared
-        # Where no probability is left, 0 / tiny rather than 0 / 0.
-        total = _row_sums(kept.flatten(1)).clamp(min=torch.finfo(torch.float64).tiny)
-        return kept / total.view(-1, 1, 1)
-
-    return gathered(p_ref, shift.clamp(min=0)), gathered(p_alt, (-shift).clamp(min=0))
+    p = torch.stack([p_ref, p_alt]).double()
+    if shift is not None:
+        length = p.shape[-1]
+        t = torch.arange(length, device=p.device)
+        skipped = torch.stack([shift, -shift]).clamp(min=0).unsqueeze(2)
+        index = (t + skipped * (t >= breakpoint.unsqueeze(1))).clamp(max=length - 1)
+        shared = t < length - shift.abs().unsqueeze(1)
+        p = p.gather(3, index.unsqueeze(2).expand(p.shape)) * shared.unsqueeze(1)
+    # Where no probability is left, 0 / tiny rather than 0 / 0.
+    total = _row_sums(p.flatten(2).flatten(0, 1)).clamp(min=torch.finfo(torch.float64).tiny)
+    ref, alt = p / total.view(2, -1, 1, 1)
+    return ref, alt
 
 
 def jsd(p: torch.Tensor, q: torch.Tensor) -> torch.Tensor:
@@ -116,16 +118,12 @@ def jsd(p: torch.Tensor, q: torch.Tensor) -> torch.Tensor:
     positions (Lin 1991; Endres and Schindelin 2003). As `scipy.spatial.distance.jensenshannon`
     and variant-scorer's `jsd`.
     """
-    p, q = p.double().flatten(1), q.double().flatten(1)
-    m = (p + q) / 2
-
-    def relative_entropy(x: torch.Tensor) -> torch.Tensor:
-        # 0 log 0 is 0; m is 0 only where x is.
-        ratio = torch.where(x > 0, x / m, 1)
-        return _row_sums(x * ratio.log2())
-
-    divergence = (relative_entropy(p) + relative_entropy(q)) / 2
-    return divergence.clamp(0, 1).sqrt()
+    both = torch.stack([p, q]).double().flatten(2)
+    m = (both[0] + both[1]) / 2
+    # 0 log 0 is 0; m is 0 only where both are.
+    ratio = torch.where(both > 0, both / m, 1)
+    of_p, of_q = _row_sums((both * ratio.log2()).flatten(0, 1)).view(2, -1)
+    return ((of_p + of_q) / 2).clamp(0, 1).sqrt()
 
 
 def score(
@@ -133,8 +131,8 @@ def score(
     p_ref: torch.Tensor,
     h_alt: torch.Tensor,
     p_alt: torch.Tensor,
-    breakpoint: torch.Tensor,
-    shift: torch.Tensor,
+    breakpoint: torch.Tensor | None = None,
+    shift: torch.Tensor | None = None,
 ) -> dict[str, torch.Tensor]:
     """Every score of `SCORES` for a batch of alleles and one signal group, float64 [N] each.
 

@@ -13,6 +13,7 @@ import itertools
 import re
 import zlib
 from collections.abc import Iterator
+from operator import itemgetter
 from pathlib import Path
 from typing import NamedTuple
 
@@ -35,6 +36,11 @@ _NO_TEXT = {
     b"\xff\xfe": "text in UTF-16",
     b"\xfe\xff": "text in UTF-16",
 }
+# A row in which nothing can be wrong; of others `Vcf._parse` and `_record` tell what is.
+_BASES = "[ACGTNacgtn]+"
+_is_plain = re.compile(
+    rf"([0-9A-Za-z._]+)\t([0-9]{{1,9}})\t([!-~]+)\t({_BASES})\t({_BASES}(?:,{_BASES})*)(?:\t[^\0]*)?"
+).fullmatch
 _NAMED_VCF = re.compile(r"\.(vcf|bcf)(\.b?gzf?|\.bgz)?$", re.IGNORECASE)
 
 
@@ -88,9 +94,9 @@ def read(path: Path, malformed_rows: str = "error") -> Iterator[Record | Malform
     place = "line"
     match kind(path):
         case "bcf":
-            rows, place = (record for record, _ in bcf(path)), "record"
+            rows, place = map(itemgetter(0), bcf(path)), "record"
         case "vcf":
-            rows = (record for record, _ in Vcf(path))
+            rows = map(itemgetter(0), Vcf(path))
         case "list":
             rows = _list(path)
     for row in rows:
@@ -223,6 +229,9 @@ class Vcf:
 
     def _parse(self, number: int, line: int, row: bytes, extra: int) -> Record | Malformed:
         text = _decode(row)
+        if not extra and (plain := _is_plain(text)):  # nearly every row, at a third of the cost
+            chrom, pos, id, ref, alt = plain.groups()
+            return Record(number, line, chrom, int(pos), id, ref, tuple(alt.split(",")))
         fields = text.split("\t", 5)[:5]
         columns = len(self.columns)
         if text.startswith("#"):

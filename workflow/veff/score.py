@@ -14,7 +14,7 @@ import pyarrow as pa
 import torch
 from cherimoya import Cherimoya
 
-from veff import columns, effects, ensemble, models, predict, windows
+from veff import effects, ensemble, models, predict, windows
 from veff.reference import Reference
 from veff.windows import Geometry
 
@@ -30,7 +30,7 @@ class Batch:
     `bases` is uint8 [batch_size, L], ASCII; rows from `n_rows` on, which no allele uses, are all
     N. `ref_row` and `alt_row` are the rows of each of the `n` alleles. They, `breakpoint` and
     `shift` are padded with zeros to whole pieces of `batch_size // 2`, so that scores too are
-    made in one shape.
+    made in one shape. The last two are None where no allele changes the length.
     """
 
     n: int
@@ -38,8 +38,8 @@ class Batch:
     bases: np.ndarray
     ref_row: np.ndarray
     alt_row: np.ndarray
-    breakpoint: np.ndarray
-    shift: np.ndarray
+    breakpoint: np.ndarray | None
+    shift: np.ndarray | None
     n_padded: np.ndarray
 
 
@@ -135,31 +135,21 @@ class _Experiment:
             )
             for model in loaded
         ]
-        # One list of score dictionaries a fold and group; the last row is the experiment's.
-        self.scores = [{group: [] for group in reported} for _ in range(len(folds) + 1)]
+        # For each group and batch, the scores of the folds [K, len(effects.SCORES), n]; last, as
+        # one more, the experiment's where they are not the mean of these.
+        self.scores: dict[int, list[torch.Tensor]] = {group: [] for group in reported}
         self.n_padded: list[np.ndarray] = []
 
     def add(self, batch: Batch) -> None:
         """Score the alleles of a batch under each fold and under their ensemble."""
         self.n_padded.append(batch.n_padded)
         outputs = [self._predict(predictor, batch) for predictor in self.predictors]
-        for group in self.scores[-1]:
-            h, p = (torch.stack(heads) for heads in zip(*(o[group] for o in outputs), strict=True))
-            folds = [_score(*fold, batch) for fold in zip(h, p, strict=True)]
-            per_fold = torch.stack([torch.stack(list(fold.values())) for fold in folds])
-            if len(folds) == 1:
-                answer = folds[0]
-            elif self.how.ensemble == "mean_prediction":
-                answer = _score(*ensemble.mean_prediction(h, p), batch)
-            else:
-                means = ensemble.mean_score(per_fold)
-                answer = dict(zip(effects.SCORES, means, strict=True))
-            # All scores at once: [folds, scores, n].
-            sd, agree = ensemble.spread(per_fold, torch.stack(list(answer.values())))
-            spread = {f"{name}_sd": one for name, one in zip(answer, sd, strict=True)}
-            spread["folds_agree"] = agree[effects.SCORES.index("logfc")]
-            for row, scores in zip(self.scores, (*folds, answer | spread), strict=True):
-                row[group].append(scores)
+        for group, scores in self.scores.items():
+            predicted = [output[group] for output in outputs]
+            if len(predicted) > 1 and self.how.ensemble == "mean_prediction":
+                h, p = (torch.stack(heads) for heads in zip(*predicted, strict=True))
+                predicted.append(ensemble.mean_prediction(h, p))
+            scores.append(torch.stack([_score(*one, batch) for one in predicted]))
 
     def _predict(self, predictor: predict.Predictor, batch: Batch) -> list[tuple]:
         """For each group, log-counts [N] and profile [N, channels, T] of a batch of windows."""
@@ -177,47 +167,46 @@ class _Experiment:
 
     def tables(self, allele_id: pa.ChunkedArray) -> tuple[pa.Table, pa.Table]:
         """The experiment's table and its folds' table."""
-        per_fold = [self._table(fold, allele_id) for fold in range(len(self.scores))]
-        answer = per_fold.pop()
-        n_folds = pa.array(np.full(len(answer), len(per_fold), np.int32))
-        folds = [
-            table.add_column(2, "fold", pa.array(np.full(len(table), fold, np.int32)))
-            for fold, table in enumerate(per_fold)
-        ]
-        return answer.append_column("n_folds", n_folds), pa.concat_tables(folds)
+        by_group = [self._tables(group, allele_id) for group in self.scores]
+        *folds, answer = (pa.concat_tables(tables) for tables in zip(*by_group, strict=True))
+        return answer, pa.concat_tables(folds)
 
-    def _table(self, row: int, allele_id: pa.ChunkedArray) -> pa.Table:
-        tables = []
-        for group, pieces in self.scores[row].items():
-            parts = {
-                "allele_id": allele_id,
-                "experiment": pa.repeat(self.name, len(allele_id)),
-                "group": pa.array(np.full(len(allele_id), group, np.int32)),
-                "n_padded": pa.array(np.concatenate(self.n_padded)),
-            }
-            for name in pieces[0]:
-                values = torch.cat([piece[name] for piece in pieces]).cpu().numpy()
-                # A spread that one fold does not have is NaN here, and missing in the table.
-                parts[name] = pa.array(values, from_pandas=name in columns.SPREAD)
-            tables.append(pa.table(parts))
-        return pa.concat_tables(tables)
+    def _tables(self, group: int, allele_id: pa.ChunkedArray) -> list[pa.Table]:
+        """The tables of one signal group: each fold's, and last the experiment's."""
+        n, n_folds = len(allele_id), len(self.predictors)
+        keys = {
+            "allele_id": allele_id,
+            "experiment": pa.repeat(self.name, n),
+            "group": pa.array(np.full(n, group, np.int32)),
+            "n_padded": pa.array(np.concatenate(self.n_padded)),
+        }
+        folds = [keys | {"fold": pa.array(np.full(n, fold, np.int32))} for fold in range(n_folds)]
+        answer = keys | {"n_folds": pa.array(np.full(n, n_folds, np.int32))}
+        for i, name in enumerate(effects.SCORES):
+            scores = torch.cat([batch[:, i] for batch in self.scores[group]], 1)
+            of_folds, rest = scores[:n_folds], scores[n_folds:]
+            own = rest[0] if len(rest) else ensemble.mean_score(of_folds)
+            for table, values in zip((*folds, answer), (*of_folds, own), strict=True):
+                table[name] = pa.array(values.cpu().numpy())
+            sd, agree = ensemble.spread(of_folds, own)
+            # A spread that one fold does not have is NaN here, and missing in the table.
+            answer[f"{name}_sd"] = pa.array(sd.cpu().numpy(), from_pandas=True)
+            if name == "logfc":
+                answer["folds_agree"] = pa.array(agree.cpu().numpy())
+        return [pa.table(table) for table in (*folds, answer)]
 
 
-def _score(h: torch.Tensor, p: torch.Tensor, batch: Batch) -> dict[str, torch.Tensor]:
-    """The scores of the alleles of a batch, from what was predicted for its rows."""
+def _score(h: torch.Tensor, p: torch.Tensor, batch: Batch) -> torch.Tensor:
+    """The scores [len(effects.SCORES), n] of a batch, from what was predicted for its rows."""
     half = len(h) // 2
     pieces = []
     for first in range(0, batch.n, half):
         piece = slice(first, first + half)
         ref, alt = batch.ref_row[piece], batch.alt_row[piece]
-        pieces.append(
-            effects.score(
-                h[ref], p[ref], h[alt], p[alt], batch.breakpoint[piece], batch.shift[piece]
-            )
-        )
-    return {
-        name: torch.cat([piece[name] for piece in pieces])[: batch.n] for name in effects.SCORES
-    }
+        where = () if batch.shift is None else (batch.breakpoint[piece], batch.shift[piece])
+        scores = effects.score(h[ref], p[ref], h[alt], p[alt], *where)
+        pieces.append(torch.stack([scores[name] for name in effects.SCORES]))
+    return torch.cat(pieces, 1)[:, : batch.n]
 
 
 def _reverse_complement(bases: torch.Tensor) -> torch.Tensor:
@@ -261,14 +250,15 @@ def _batches(
         def pad(values: np.ndarray, n: int = n) -> np.ndarray:
             return np.pad(values.astype(np.int64), (0, -n % (batch_size // 2)))
 
+        indels = shift[here].any()
         yield Batch(
             n=n,
             n_rows=n_sites + n,
             bases=bases,
             ref_row=pad(ref_row),
             alt_row=pad(n_sites + np.arange(n)),
-            breakpoint=pad(breakpoint_[here]),
-            shift=pad(shift[here]),
+            breakpoint=pad(breakpoint_[here]) if indels else None,
+            shift=pad(shift[here]) if indels else None,
             n_padded=n_padded,
         )
         i += n
@@ -277,7 +267,12 @@ def _batches(
 def _to(device: torch.device, batch: Batch) -> Batch:
     """The batch with its arrays as tensors on the device."""
     names = ("bases", "ref_row", "alt_row", "breakpoint", "shift")
-    tensors = {name: torch.from_numpy(getattr(batch, name)).to(device) for name in names}
+    arrays = {name: getattr(batch, name) for name in names}
+    tensors = {
+        name: torch.from_numpy(array).to(device)
+        for name, array in arrays.items()
+        if array is not None
+    }
     return replace(batch, **tensors)
 
 
