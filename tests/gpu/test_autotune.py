@@ -83,6 +83,20 @@ assert set(passes) == {work["batch_size"] for work in works}, passes
 print(json.dumps(autotune.report()))
 """
 
+# The driver's own answer, before torch is there to ask for a context.
+STARTED = """
+import ctypes, json, sys, time
+from veff import autotune
+autotune.enable(json.loads(sys.argv[2]), json.loads(sys.argv[1]), [])
+cuda, flags, active = ctypes.CDLL("libcuda.so.1"), ctypes.c_uint(), ctypes.c_int()
+end = time.monotonic() + 20
+while not active.value and time.monotonic() < end:
+    time.sleep(0.05)
+    cuda.cuDevicePrimaryCtxGetState(0, ctypes.byref(flags), ctypes.byref(active))
+assert "torch" not in sys.modules
+print(json.dumps(active.value))
+"""
+
 
 def python(*arguments):
     path = os.pathsep.join([str(WORKFLOW), os.environ.get("PYTHONPATH", "")]).rstrip(os.pathsep)
@@ -142,6 +156,12 @@ def test_a_warm_job_neither_benchmarks_nor_compiles_and_has_the_same_bits(nodes)
     assert report["node"] == "warm"
     assert part(report) == NOTHING
     assert report["outputs"] == first["outputs"]
+
+
+def test_a_job_starts_its_gpu_before_torch_is_imported(nodes):
+    disk, _, _ = nodes[0]
+    settings = {"device": "cuda", "cache_dir": str(disk)}
+    assert python("-c", STARTED, json.dumps(WORKS), json.dumps(settings)) == 1
 
 
 def test_a_seed_in_another_folder_with_the_original_gone_gives_the_same_bits(nodes, tmp_path):

@@ -92,14 +92,21 @@ def test_setup_without_a_gpu_leaves_no_seed(tmp_path):
     assert list((tmp_path / "autotune").iterdir()) == []
 
 
-def test_work_names_each_geometry_once():
+def test_work_names_each_geometry_and_task_once():
     model = dict.fromkeys(
         ("n_filters", "n_layers", "expansion", "n_control_tracks", "input_length"), 1
     )
     model |= {"output_length": 1, "signal_groups": [1]}
     rows = [{**model, "checkpoint": "a"}, {**model, "checkpoint": "b"}, {**model, "n_filters": 2}]
-    work = autotune.work(rows, task="score", batch_size=8)
-    assert [(item["n_filters"], item["batch_size"]) for item in work] == [(1, 8), (2, 8)]
+    how = {"precision": "bf16", "engine": "fast"}
+
+    def told(items):
+        return [(item["task"], item["n_filters"], item["batch_size"]) for item in items]
+
+    scoring = [("score", 1, 8), ("score", 2, 8), ("score", 1, 4), ("score", 2, 4)]
+    assert told(autotune.work(rows, [8, 4], **how)) == scoring
+    attributing = [("attribute", 1, 20), ("attribute", 2, 20)]
+    assert told(autotune.work(rows, [8, 4], shuffles=20, **how)) == scoring + attributing
 
 
 def test_reports_add_up_to_the_last_line():

@@ -18,8 +18,7 @@ rule setup:
     resources:
         **GPU,
     params:
-        device=config["device"],
-        gpu_model=config["gpu_model"],
+        on=ON,
         batch_size=config["batch_size"],
         precision=config["precision"],
         engine=config["engine"],
@@ -38,8 +37,7 @@ use rule setup as setup_top with:
     log:
         f"{OUT}/logs/setup/top.log",
     params:
-        device=config["device"],
-        gpu_model=config["gpu_model"],
+        on=ON,
         batch_size=config["batch_size"],
         precision=config["precision"],
         engine=config["engine"],

@@ -28,6 +28,8 @@ BATCHES = sheet.batches(
     descriptions.batches(Path(OUT, "models")),
 )
 PARTITIONED = len(EXPERIMENTS) > plan.EXPERIMENTS_A_FILE
+# Where models run: what their jobs are told, and what is asked of the scheduler for them.
+ON = {key: config[key] for key in ("device", "gpu_model")}
 GPU = {"gpu": int(config["device"] != "cpu")}
 if config["gpu_model"]:
     GPU["gpu_model"] = config["gpu_model"]

@@ -23,8 +23,7 @@ rule top:
     resources:
         **GPU,
     params:
-        device=config["device"],
-        gpu_model=config["gpu_model"],
+        on=ON,
         precision=config["precision"],
         engine=config["engine"],
         top=config["top"],

@@ -16,8 +16,7 @@ rule score:
     resources:
         **GPU,
     params:
-        device=config["device"],
-        gpu_model=config["gpu_model"],
+        on=ON,
         how={**HOW, "engine": config["engine"]},
         version=SCORE_VERSION,
     script:
@@ -42,8 +41,7 @@ rule null:
     resources:
         **GPU,
     params:
-        device=config["device"],
-        gpu_model=config["gpu_model"],
+        on=ON,
         nulls=lambda wildcards: NULLS | {"peaks": peaks_of(BATCHES[wildcards.batch])},
         folder=NULLS.get("dir") or f"{OUT}/nulls",
         how=HOW,

@@ -9,8 +9,7 @@ with job.logged(snakemake.log[0]):
     began = time.monotonic()
     params, files, output = snakemake.params, snakemake.input, snakemake.output
     setup = tables.read_json(files.setup)
-    asked = {"device": params.device, "gpu_model": params.gpu_model}
-    settings = snakemake.config["autotune"] | asked
+    settings = snakemake.config["autotune"] | params.on
     autotune.enable(settings, setup["work"], [Path(files.setup).parent])
     from veff import null, predict, score
     from veff.reference import Reference
@@ -21,7 +20,7 @@ with job.logged(snakemake.log[0]):
         descriptions, reference.sha256, params.nulls, {**params.how, "version": params.version}
     )
     how = score.How(
-        device=predict.device(params.device),
+        device=predict.device(params.on["device"]),
         batch_size=setup["batch_size"],
         threads=snakemake.threads,
         engine=params.engine,

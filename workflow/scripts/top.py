@@ -9,8 +9,7 @@ with job.logged(snakemake.log[0]):
     began = time.monotonic()
     params, files, output = snakemake.params, snakemake.input, snakemake.output
     setup = tables.read_json(files.setup)
-    asked = {"device": params.device, "gpu_model": params.gpu_model}
-    settings = snakemake.config["autotune"] | asked
+    settings = snakemake.config["autotune"] | params.on
     autotune.enable(settings, setup["work"], [Path(files.setup).parent])
     import torch
 
@@ -24,7 +23,7 @@ with job.logged(snakemake.log[0]):
         Path(files.scoreable),
         Reference.open(Path(files.bases).parent),
         tables.read_json(files.models),
-        device=predict.device(params.device),
+        device=predict.device(params.on["device"]),
         batch_size=setup["batch_size"],
         precision=params.precision,
         engine=params.engine,

@@ -39,10 +39,11 @@ _state: dict = {"node": "none", "gpu": None, "seed": None, "warm_seconds": 0.0}
 def enable(settings: dict | None = None, work: Sequence[dict] = (), seeds: Iterable = ()) -> bool:
     """Switch the persistent cache on, before Cherimoya is imported; False without Triton.
 
-    Where `work` is given and the job has an NVIDIA GPU, also take one of the visible GPUs, and
-    see to it that this node holds the choices and binaries for `work`: already there, restored
-    from one of `seeds` (archives, or folders of them), or benchmarked and then published in the
-    first of those folders. `settings` are config["autotune"] with "device" and "gpu_model" added.
+    Where `work` is given and the job has an NVIDIA GPU, also take one of the visible GPUs, start
+    it, and see to it that this node holds the choices and binaries for `work`: already there,
+    restored from one of `seeds` (archives, or folders of them), or benchmarked and then published
+    in the first of those folders. `settings` are config["autotune"] with "device" and "gpu_model"
+    added.
 
     Raises RuntimeError if Cherimoya is imported already, since its kernels have read the switch;
     InputError where `device: cuda` or `gpu_model` finds no GPU that fits, or the cache folder is
@@ -61,6 +62,7 @@ def enable(settings: dict | None = None, work: Sequence[dict] = (), seeds: Itera
     if gpu:
         _point_triton_at(_fill(gpu, settings, work, seeds))
         ledger.strict = settings["strict"]
+        gpus.start()
     return True
 
 
@@ -110,10 +112,12 @@ def keep(folder: Path, seed: str | None) -> list[Path]:
     return [seeds.publish(one, Path(seed)).path for one in made]
 
 
-def work(models: Iterable[dict], **how) -> list[dict]:
-    """The work to come: one dict a model geometry, from rows of models.json and what all share
-    (`task`, `batch_size`, `precision`, `engine`)."""
-    geometry = (
+def work(
+    models: Iterable[dict], sizes: Iterable[int], *, precision: str, engine: str, shuffles: int = 0
+) -> list[dict]:
+    """The work to come, for each geometry among rows of models.json: to score, in batches of each
+    of these sizes, and to attribute with so many shuffles, if any."""
+    shape = (
         "n_filters",
         "n_layers",
         "expansion",
@@ -122,8 +126,18 @@ def work(models: Iterable[dict], **how) -> list[dict]:
         "input_length",
         "output_length",
     )
-    items = [{**{name: model[name] for name in geometry}, **how} for model in models]
-    return [item for i, item in enumerate(items) if item not in items[:i]]
+    geometries = [{name: model[name] for name in shape} for model in models]
+    how = {"precision": precision, "engine": engine}
+    tasks = [{"task": "score", "batch_size": size, **how} for size in sizes]
+    if shuffles:
+        how = {"precision": "fp32", "engine": "cherimoya"}  # attributions are always so
+        tasks.append({"task": "attribute", "batch_size": shuffles, **how})
+    return [
+        geometry | task
+        for task in tasks
+        for i, geometry in enumerate(geometries)
+        if geometry not in geometries[:i]
+    ]
 
 
 def report() -> dict:

@@ -1,10 +1,13 @@
 """Which NVIDIA GPU this process uses: one of those that it may see, found without torch."""
 
+import contextlib
+import ctypes
 import fcntl
 import importlib.util
 import logging
 import os
 import re
+import threading
 import time
 from pathlib import Path
 from typing import NamedTuple
@@ -72,6 +75,11 @@ def claim(model: str | None = None) -> Gpu | None:
     return _claimed
 
 
+def start() -> None:
+    """Have the driver start the claimed GPU while Python imports torch, which uses its context."""
+    threading.Thread(target=_make_context, daemon=True).start()
+
+
 def is_model(name: str, model: str) -> bool:
     """Whether a GPU that NVML calls `name` ("NVIDIA A100-SXM4-80GB") is a `model`, as clusters
     write it: "a100", "nvidia_a100", "a100_80gb". Each of its words is one of the name, whole."""
@@ -90,6 +98,18 @@ def torch_has_cuda() -> bool:
         return False
     text = Path(spec.origin).with_name("version.py").read_text()
     return re.search(r"^cuda\b.*=\s*['\"]", text, re.MULTILINE) is not None
+
+
+def _make_context() -> None:
+    with contextlib.suppress(OSError):  # no driver: torch says so
+        cuda = ctypes.CDLL("libcuda.so.1")
+        device, context = ctypes.c_int(), ctypes.c_void_p()
+        # Each gives 0, or the number of an error, which torch will meet too.
+        _ = (
+            cuda.cuInit(0)
+            or cuda.cuDeviceGet(ctypes.byref(device), 0)
+            or cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), device)
+        )
 
 
 def _lock_one(gpus: list[Gpu]) -> Gpu:
