@@ -1,5 +1,7 @@
 """Where does a rule script say what it does, and how does it end when the input is wrong?"""
 
+import atexit
+import gc
 import logging
 import sys
 from collections.abc import Iterator
@@ -17,6 +19,9 @@ def logged(path: str | Path) -> Iterator[None]:
     standard error, without a traceback. Any other exception is a fault of ours: its traceback
     goes to the log too.
     """
+    # At its end Python would look for garbage among all that was imported, half a million objects
+    # of PyTorch and what comes with it: a second of each job.
+    atexit.register(gc.freeze)
     Path(path).unlink(missing_ok=True)  # another copy of this job may still write to it
     handlers = [logging.FileHandler(path, mode="w")]
     form = "%(asctime)s %(levelname)s %(message)s"
