@@ -13,6 +13,7 @@ from project import DEMO, ROOT, Project
 
 RESULTS = ("alleles.parquet", "scores.parquet", "scores.tsv.gz", "folds.parquet")
 RESULTS += ("summary.parquet", "summary.tsv.gz", "annotated.vcf.gz")
+TARGETS = [f"out/{name}" for name in RESULTS]
 
 
 def prepared(folder):
@@ -25,7 +26,7 @@ def prepared(folder):
         "models.tsv", f"experiment\tcheckpoint\ncellA\t{DEMO}/models/cellA.fold0.torch\n"
     )
     project.files = {"variants": variants.name, "models": sheet.name}
-    project.files |= {"nulls": "{n: 20, dir: kept}", "top": "{n: 0}"}
+    project.files |= {"nulls": "{n: 20, dir: kept}", "top": "{n: 0}", "batch_size": 8}
     return project
 
 
@@ -62,7 +63,7 @@ def chunks(project):
 def test_three_chunks_give_the_bytes_of_one(done):
     whole = results(done.outdir)
     assert chunks(done) == 1
-    done.run(**done.files, chunk_size=6)
+    done.run(*TARGETS, **done.files, chunk_size=6)
     assert chunks(done) == 3
     assert results(done.outdir) == whole
 
@@ -71,7 +72,7 @@ def test_a_killed_run_goes_on_where_it_was_and_seventeen_chunks_give_the_bytes_o
     whole = results(done.outdir)
     jobs = done.outdir / "parts/jobs"
     shutil.rmtree(jobs)
-    process = done.start(**done.files, chunk_size=1)
+    process = done.start(*TARGETS, **done.files, chunk_size=1)
     while len(list(jobs.glob("*.json"))) < 5:
         assert process.poll() is None
         time.sleep(0.1)
@@ -79,7 +80,7 @@ def test_a_killed_run_goes_on_where_it_was_and_seventeen_chunks_give_the_bytes_o
     process.communicate()
     before = {path: path.stat().st_mtime_ns for path in jobs.glob("*.json")}
     done.run("--unlock", **done.files, chunk_size=1)
-    done.run(**done.files, chunk_size=1)
+    done.run(*TARGETS, **done.files, chunk_size=1)
     kept = [path for path, written in before.items() if path.stat().st_mtime_ns == written]
     # On two cores the fifth job starts when Snakemake has taken note of three that finished.
     assert len(kept) >= 3
@@ -96,7 +97,7 @@ def test_a_null_outlives_its_run_and_does_not_change_with_the_variants(done):
     made = null.stat().st_mtime_ns
     lines = done.folder.joinpath("small.vcf").read_text().splitlines(keepends=True)
     fewer = done.write("fewer.vcf", "".join(lines[:-9]))
-    done.run(**done.files | {"variants": fewer.name}, outdir="other")
+    done.run("other/scores.parquet", **done.files | {"variants": fewer.name}, outdir="other")
     assert [path.stat().st_mtime_ns for path in (done.folder / "kept").iterdir()] == [made]
     one, other = (pq.read_table(done.folder / d / "scores.parquet") for d in ("out", "other"))
     assert len(other) == len(one) - 9
@@ -104,7 +105,7 @@ def test_a_null_outlives_its_run_and_does_not_change_with_the_variants(done):
 
 
 def test_without_nulls_there_are_scores_and_nothing_made_from_nulls(done):
-    done.run(**done.files | {"nulls": "none"})
+    done.run(*TARGETS, **done.files | {"nulls": "none"})
     names = pq.read_schema(done.outdir / "scores.parquet").names
     assert {"logfc", "jsd", "logfc_sd", "n_folds"} <= set(names)
     assert [name for name in names if "pval" in name or "quantile" in name] == []
