@@ -26,7 +26,7 @@ demo: env
 	$(RUN) snakemake --cores all
 
 test: env
-	$(RUN) pytest -n 2 --dist loadgroup --ignore tests/cluster
+	$(RUN) pytest -n 2 --dist loadgroup --no-loadscope-reorder --ignore tests/cluster
 
 test-cluster: env .venv/cluster
 	PYTHONPATH=$$PWD/.venv/cluster $(RUN) pytest -n 3 --dist worksteal tests/cluster

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 KINDS = ("unit", "workflow", "cluster", "gpu")
+RUNS = ("demo", "forty", "one_run")  # fixtures that run the workflow
 
 
 def has_nvidia_gpu():
@@ -21,8 +22,10 @@ def pytest_collection_modifyitems(items):
         if kind in KINDS:
             item.add_marker(kind)
         # Over several processes, what shares a costly fixture stays in one.
-        group = "demo" if "demo" in item.fixturenames else item.path.name
-        item.add_marker(pytest.mark.xdist_group(group))
+        shared = [name for name in RUNS if name in item.fixturenames]
+        item.add_marker(pytest.mark.xdist_group(shared[0] if shared else item.path.name))
+    # What takes longest begins first (pytest-xdist keeps it so with --no-loadscope-reorder).
+    items.sort(key=lambda item: not item.get_closest_marker("workflow"))
     on_gpu = [item for item in items if item.get_closest_marker("gpu")]
     if on_gpu and not has_nvidia_gpu():
         for item in on_gpu:
