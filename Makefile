@@ -51,8 +51,11 @@ $(MADE): $(PINS)
 	  f"Python 3.11 or later is needed, and $(PYTHON) is {sys.version.split()[0]}: try make PYTHON=python3.12")'
 	@echo 'Making the environment in .venv, with torch for $(TORCH). This takes some minutes.'
 	$(PYTHON) -m venv --clear .venv
-	$(PIP) --retries 2 -r envs/torch-$(TORCH).txt
-	$(PIP) --quiet -r envs/requirements.txt -r envs/requirements-dev.txt
+	@# Two at once, then all cores: unpacking and compiling are what takes long.
+	$(PIP) --no-compile --retries 2 -r envs/torch-$(TORCH).txt & torch=$$!; \
+	  $(PIP) --no-compile --quiet -r envs/requirements.txt -r envs/requirements-dev.txt; others=$$?; \
+	  wait $$torch && exit $$others
+	@$(PY) -m compileall -q -j 0 .venv/lib >/dev/null || true  # some files are templates
 	@$(PY) -c 'import sys; print(sys.prefix)' > $@
 
 clean:
