@@ -59,6 +59,10 @@ class Project:
 
 
 def environment() -> dict[str, str]:
-    """This environment, with the running Python first, since rule scripts take `python`."""
-    folder = Path(sys.executable).parent
-    return os.environ | {"PATH": f"{folder}{os.pathsep}{os.environ['PATH']}"}
+    """This environment, with the running Python first, since rule scripts take `python`, and
+    with `quick`, which starts it in less time."""
+    first = {"PATH": Path(sys.executable).parent, "PYTHONPATH": ROOT / "tests/quick"}
+    return os.environ | {
+        name: os.pathsep.join(filter(None, [str(path), os.environ.get(name)]))
+        for name, path in first.items()
+    }

@@ -68,6 +68,7 @@ class Run:
             *(sys.executable, str(HERE / "ask_often.py"), target),
             *("--snakefile", str(ROOT / "workflow/Snakefile")),
             *("--profile", str(PROFILE), "--latency-wait=10"),
+            "--slurm-init-seconds-before-status-checks=1",
             *options,
             *("--config", *(f"{key}={value}" for key, value in config.items())),
         ]

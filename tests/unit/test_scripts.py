@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from project import ROOT
+from project import ROOT, environment
 
 LIBRARY = ROOT / "workflow/veff"
 SCRIPTS = sorted((ROOT / "workflow/scripts").glob("*.py"))
@@ -94,6 +94,7 @@ def test_a_script_leaves_every_kernel_with_its_cache_on(script):
     done = subprocess.run(
         [sys.executable, "-c", code],
         cwd=ROOT / "workflow",
+        env=environment(),
         capture_output=True,
         text=True,
         check=True,

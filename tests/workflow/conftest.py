@@ -17,7 +17,7 @@ def demo(tmp_path_factory):
     project.write("genes.gtf", "".join(rows))
     project.write("peaks.bed", "chrsimA\t2000\t9000\n")
     project.settings = {
-        "chunk_size": 160,
+        "chunk_size": 320,
         "models_per_job": 2,
         "annotations": "{genes: genes.gtf, peaks: peaks.bed}",
     }

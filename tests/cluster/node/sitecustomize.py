@@ -8,6 +8,8 @@ VEFF_SLURM is the folder of the Slurm; in the folder that Snakemake runs in, `jo
 notes, and `plan.json` says for a chunk what its first, second, … start does.
 """
 
+import atexit
+import gc
 import json
 import os
 import re
@@ -112,6 +114,8 @@ def without_efficiency_report() -> None:
     sys.modules[module.__name__] = module
 
 
+gc.disable()  # as tests/quick does
+atexit.register(gc.freeze)
 without_efficiency_report()
 # Snakemake itself, which each job starts twice, needs none of the rest.
 if "snakemake" not in sys.orig_argv and gpus_of_this_node():
