@@ -29,7 +29,7 @@ test: env
 	$(RUN) pytest -n 2 --dist loadgroup --no-loadscope-reorder --ignore tests/cluster
 
 test-cluster: env .venv/cluster
-	PYTHONPATH=$$PWD/.venv/cluster $(RUN) pytest -n 3 --dist worksteal tests/cluster
+	PYTHONPATH=$$PWD/.venv/cluster $(RUN) pytest -n 4 --dist worksteal tests/cluster
 
 # Beside the environment, not in it: they add 0.7 s to every start of Snakemake.
 .venv/cluster: $(MADE) envs/cluster.txt
