@@ -13,7 +13,6 @@ from urllib.parse import quote
 
 import pyarrow as pa
 import pyarrow.csv
-import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
 
@@ -123,8 +122,10 @@ def parquet(
         yield write
 
 
-def dataset(path: str | Path) -> ds.Dataset:
+def dataset(path: str | Path) -> "pyarrow.dataset.Dataset":
     """What `parquet` wrote, as one or as many files."""
+    import pyarrow.dataset as ds  # it imports pandas, which each start of Snakemake would wait for
+
     schema = pa.schema([("experiment", pa.string())])
     return ds.dataset(path, partitioning=ds.partitioning(schema, flavor="hive"))
 
