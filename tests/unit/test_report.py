@@ -12,6 +12,7 @@ import pytest
 import browser
 from veff import provenance, reference, report
 from veff.names import cut, distinct
+from veff.report.numbers import _classes
 
 SCRIPT = "<script>window.ran = 1</script>"
 IMAGE = "\"'><img src=x onerror='window.ran = 2'>"
@@ -245,6 +246,14 @@ def test_histograms_count_every_allele_once(page):
     for name in ("effects-0", "effects-1"):
         bars = [row for row in values(charts(page)[name]) if row["alleles"]]
         assert sum(row["alleles"] for row in {r["from"]: r for r in bars}.values()) == 300
+
+
+def test_one_large_effect_does_not_crowd_the_others_into_one_bar():
+    effects = np.append(np.random.default_rng(0).normal(0, 0.01, 10_000), 3.0)
+    _, edges = _classes(3.0)
+    alleles = np.histogram(effects, edges)[0]
+    assert alleles.sum() == len(effects)
+    assert alleles.max() < 0.2 * len(effects)
 
 
 def test_each_histogram_has_the_null_of_its_experiment(page):

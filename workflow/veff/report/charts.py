@@ -18,7 +18,7 @@ def charts(numbers: Numbers) -> dict[str, dict]:
     found = {}
     shown = sorted(numbers.answers, key=lambda one: -one.largest)[:N_HISTOGRAMS]
     for i, one in enumerate(shown):
-        found[f"effects-{i}"] = _histogram(one, numbers.edges)
+        found[f"effects-{i}"] = _histogram(one, numbers)
     found["genome"] = _genome(numbers)
     if numbers.volcano:
         found["volcano"] = _volcano(numbers)
@@ -47,7 +47,18 @@ def _finished(chart) -> dict:
     return chart.configure_view(stroke=None).to_dict()
 
 
-def _histogram(one, edges):
+def _effect(field: str, numbers: Numbers) -> alt.X:
+    """The axis that the classes of effects were made for."""
+    last = float(numbers.edges[-1])
+    ticks = [numbers.near_zero * 10**i for i in range(4)]
+    ticks = [tick for tick in ticks if tick <= last]
+    scale = alt.Scale(type="symlog", constant=numbers.near_zero, domain=[-last, last], nice=False)
+    axis = alt.Axis(values=[*(-tick for tick in ticks), 0, *ticks], format="~g")
+    return alt.X(field, title=EFFECT, scale=scale, axis=axis)
+
+
+def _histogram(one, numbers: Numbers):
+    edges = numbers.edges
     scale = one.n / max(one.null.sum(), 1)
     columns = zip(edges[:-1], edges[1:], one.histogram, one.null * scale, strict=True)
     rows = [
@@ -56,7 +67,7 @@ def _histogram(one, edges):
     ]
     # From 0.5 on, so that one allele is seen on the logarithmic axis.
     rows = [row | {"floor": 0.5, "null": max(row["null"], 0.5)} for row in rows]
-    x = alt.X("from:Q", title=EFFECT, scale=alt.Scale(domain=[float(edges[0]), float(edges[-1])]))
+    x = _effect("from:Q", numbers)
     y = alt.Y(
         "alleles:Q",
         title="alleles",
@@ -124,7 +135,7 @@ def _volcano(numbers: Numbers):
         alt.Chart(_data(numbers.volcano))
         .mark_rect()
         .encode(
-            x=alt.X("x:Q", title=EFFECT, axis=alt.Axis(tickCount=10)),
+            x=_effect("x:Q", numbers),
             x2="x2:Q",
             y=alt.Y("y:Q", title="\u2212log10 p"),
             y2="y2:Q",

@@ -57,6 +57,7 @@ class Numbers:
     n_unscored: int
     top: list[dict]
     edges: np.ndarray
+    near_zero: float
     answers: list[Answers]
     volcano: list[dict]
     genome: list[dict]
@@ -84,8 +85,7 @@ def numbers(
     own = np.flatnonzero(pc.equal(scored["status"], "ok").to_numpy(zero_copy_only=False))
     order = own[np.argsort(-np.abs(effect[own]), kind="stable")]
     top = scored.take(order[:N_TOP]).to_pylist()
-    largest = float(np.abs(effect).max(initial=0)) or 1.0
-    edges = np.linspace(-largest, largest, BINS + 1)
+    near_zero, edges = _classes(float(np.abs(effect).max(initial=0)) or 1.0)
     ids = [row["allele_id"] for row in top]
     answers, volcano = _stream(scores, edges, ids, nulls)
     for row in top:
@@ -100,12 +100,27 @@ def numbers(
         n_unscored=n_unscored,
         top=top,
         edges=edges,
+        near_zero=near_zero,
         answers=answers,
         volcano=volcano,
         genome=places,
         contigs=contigs,
         folds=_folds(folds, top[:N_ROWS]),
     )
+
+
+def _classes(largest: float) -> tuple[float, np.ndarray]:
+    """The effect below which classes of effects are about equally wide, and the classes' bounds.
+
+    Further out they grow with the effect, as on Vega's axis of type symlog: most effects are so
+    much smaller than the largest that they would lie in one class of equal ones.
+    """
+    near_zero = 10.0 ** np.floor(np.log10(largest / 100))
+    last = np.log1p(largest / near_zero)
+    place = np.linspace(-last, last, BINS + 1)
+    edges = np.sign(place) * near_zero * np.expm1(np.abs(place))
+    edges[[0, -1]] = -largest, largest
+    return float(near_zero), edges
 
 
 def _stream(scores: Path, edges, ids: list[int], nulls) -> tuple[list[Answers], list[dict]]:
