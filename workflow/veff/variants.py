@@ -407,10 +407,8 @@ def _first_sites(reference: Reference) -> np.ndarray:
 
 @contextmanager
 def _no_collector() -> Iterator[None]:
-    """Python's collector, which looks for cycles among all records that are held, again and again.
-
-    There are none: a third of the time is saved.
-    """
+    """Without Python's garbage collector, which would look for cycles among all the records that
+    are held, again and again: they make none, and that takes a third of the time."""
     gc.disable()
     try:
         yield
