@@ -33,7 +33,7 @@ def whole(tmp_path_factory, worker_id):
             folder.mkdir()
             make_inputs(folder)
             with slurm.Slurm() as cluster:
-                process = run.start(cluster, target="out/provenance.json")
+                process = run.start(cluster, target="all")
                 run_here(folder)
                 run.finish(process)
                 shutil.copytree(cluster.local("n1"), folder / "disk")

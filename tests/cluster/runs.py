@@ -33,7 +33,7 @@ CONFIG = {
     "top": "{n: 0}",
 }
 TABLES = ("scores.parquet", "folds.parquet", "summary.parquet", "summary.tsv.gz")
-RESULTS = ("alleles.parquet", *TABLES)
+RESULTS = ("alleles.parquet", *TABLES, "scores.tsv.gz", "annotated.vcf.gz")
 
 
 class Run:
@@ -161,7 +161,7 @@ def run_here(folder: Path) -> None:
     config = CONFIG | {"outdir": "here", "chunk_size": "1000"}
     command = [
         *(sys.executable, "-m", "snakemake", "--snakefile", str(ROOT / "workflow/Snakefile")),
-        *("here/scores.parquet", "--cores", "1", "--nolock"),
+        *("here/scores.tsv.gz", "here/annotated.vcf.gz", "--cores", "1", "--nolock"),
         *("--config", *(f"{key}={value}" for key, value in config.items())),
     ]
     subprocess.run(command, cwd=folder, env=environment(), check=True)

@@ -173,7 +173,7 @@ def test_snakemake_is_killed_and_started_again_while_its_jobs_run(middle, seen):
 
 
 def test_a_node_s_disk_is_full_and_another_s_cache_is_corrupt(whole, middle, seen):
-    run = middle({0: [], 3: [], 6: []})  # one more than a node has GPUs
+    run = middle({0: [], 3: [], 6: [], 9: []})
     with Slurm(local_kb=300) as cluster:
         disk = cluster.local("n2")
         shutil.copytree(whole.folder / "disk", disk, dirs_exist_ok=True)
@@ -181,7 +181,7 @@ def test_a_node_s_disk_is_full_and_another_s_cache_is_corrupt(whole, middle, see
         for path in files:
             os.truncate(path, path.stat().st_size // 2)
         run.finish(run.start(cluster))
-    reports = [run.reports[chunk] for chunk in (0, 3, 6)]
+    reports = [run.reports[chunk] for chunk in (0, 3, 6, 9)]
     on = {node: [r["autotune"] for r in reports if r["host"] == node] for node in NODES}
     assert {one["node"] for one in on["n1"]} == {"restored, temporary"}
     assert {one["node"] for one in on["n2"]} == {"warm"}

@@ -12,7 +12,8 @@ from project import DEMO, Project
 from unit.hub import COMMIT, Hub
 
 pytestmark = pytest.mark.slow
-SETTINGS = {"models_per_job": 50, "max_allele_length": 20, "nulls": "none", "top": "{n: 0}"}
+SETTINGS = {"chunk_size": 6, "models_per_job": 50, "nulls": "none", "top": "{n: 0}"}
+SETTINGS |= {"max_allele_length": 20}
 
 
 def tiny(path, seed):
@@ -23,7 +24,7 @@ def tiny(path, seed):
 
 
 def with_variants(folder):
-    """A project on 17 of the demo's records."""
+    """A project on 17 of the demo's records: three chunks."""
     project = Project(folder)
     with pysam.VariantFile(str(DEMO / "variants.vcf.gz")) as vcf:
         header, records = str(vcf.header), [str(record) for record in vcf]
@@ -56,7 +57,7 @@ def forty(tmp_path_factory):
         for fold in range(2):
             tiny(project.folder / f"{number}.{fold}.torch", 2 * number + fold)
             rows.append((f"{number}.{fold}.torch", str(length), f"tissue{number}"))
-    project.settings = SETTINGS | {"variants": "small.vcf", "chunk_size": 6}
+    project.settings = SETTINGS | {"variants": "small.vcf"}
     models = sheet(project, project.experiments, COLUMNS)
     project.run(**project.settings, models=models)
     project.first = pq.read_table(project.outdir / "scores.parquet")
@@ -138,7 +139,7 @@ def test_bad_models_stop_only_their_own_jobs_and_are_named(tmp_path, monkeypatch
     assert "error: cut.torch: not a Cherimoya checkpoint, or cut short" in said
     assert f"the hub has no models/ENCSR999ZZZ/cherimoya.fold_0.torch at revision {COMMIT}" in said
     before = written(project)
-    assert len([path for path in before if path.parent.name == "jobs"]) == 2
+    assert len([path for path in before if path.parent.name == "jobs"]) == 2 * 3
     assert not (project.outdir / "scores.parquet").exists()
 
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")

@@ -72,6 +72,7 @@ def test_a_killed_run_goes_on_where_it_was_and_seventeen_chunks_give_the_bytes_o
     whole = results(done.outdir)
     jobs = done.outdir / "parts/jobs"
     shutil.rmtree(jobs)
+    (done.outdir / "scores.parquet").unlink()
     process = done.start(*TARGETS, **done.files, chunk_size=1)
     while len(list(jobs.glob("*.json"))) < 5:
         assert process.poll() is None
@@ -79,6 +80,7 @@ def test_a_killed_run_goes_on_where_it_was_and_seventeen_chunks_give_the_bytes_o
     os.killpg(process.pid, signal.SIGKILL)
     process.communicate()
     before = {path: path.stat().st_mtime_ns for path in jobs.glob("*.json")}
+    assert not (done.outdir / "scores.parquet").exists()
     done.run("--unlock", **done.files, chunk_size=1)
     done.run(*TARGETS, **done.files, chunk_size=1)
     kept = [path for path, written in before.items() if path.stat().st_mtime_ns == written]
@@ -110,6 +112,7 @@ def test_without_nulls_there_are_scores_and_nothing_made_from_nulls(done):
     assert {"logfc", "jsd", "logfc_sd", "n_folds"} <= set(names)
     assert [name for name in names if "pval" in name or "quantile" in name] == []
     assert pq.read_table(done.outdir / "summary.parquet")["max_pval"].null_count == 17
+    assert not (done.outdir / "nulls").exists()
 
 
 def test_what_decides_a_score_scores_again_and_nothing_else_does(done):
