@@ -82,46 +82,35 @@ def alone(folder: Path) -> dict:
     autotune.enable({"device": "auto"}, setup["work"], [folder / "all/autotune"])
     import pyarrow.parquet as pq
     import torch
+    import watch
 
     from veff import predict, score
     from veff.reference import Reference
 
-    on_gpu = torch.cuda.is_available()
-    scored, marks = [], []
-
-    def now() -> float:
-        if on_gpu:
-            torch.cuda.synchronize()
-        return time.perf_counter()
+    scored = []
 
     class Experiment(score._Experiment):
         def add(self, batch: score.Batch) -> None:
             super().add(batch)
             if not scored:
-                scored.append(now())
+                scored.append(watch.now())
 
-    class Progress(score._Progress):
-        def say(self, n: int) -> None:
-            super().say(n)
-            if not marks or self.done == self.n_alleles:
-                marks.append((now(), self.done))
-
-    score._Experiment, score._Progress = Experiment, Progress
+    score._Experiment = Experiment
     how = score.How(device=predict.device("auto"), batch_size=setup["batch_size"])
     found = {}
     for name in ("all", "one"):
         alleles = pq.ParquetFile(folder / name / "prepared/scoreable.parquet").read_row_group(0)
         described = tables.read_json(folder / name / "models.json")
         reference = Reference.open(folder / name / "reference")
-        marks.clear()
-        for _ in score.score(alleles, reference, described, how):
-            pass
-        (first, done), (last, _) = marks[0], marks[-1]
-        windows = 2 * (len(alleles) - done) * len(described)
-        found[f"{name}: windows_per_s_in_loop"] = round(windows / (last - first))
+        with watch.loop() as marks:
+            for _ in score.score(alleles, reference, described, how):
+                pass
+        rate = watch.windows_per_s(marks, len(described))
+        found[f"{name}: windows_per_s_in_loop"] = round(rate)
         if name == "all":
             found["start_to_first_scores_s"] = round(scored[0] - began, 2)
-            found["start_to_first_batch_of_all_models_s"] = round(first - began, 2)
+            found["start_to_first_batch_of_all_models_s"] = round(marks[0][0] - began, 2)
+            on_gpu = torch.cuda.is_available()
             found["gpu_memory_mb"] = torch.cuda.max_memory_allocated() >> 20 if on_gpu else None
     return found
 

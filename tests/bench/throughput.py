@@ -44,6 +44,7 @@ import pyarrow.parquet as pq  # noqa: E402
 import pysam  # noqa: E402
 import torch  # noqa: E402
 import torch.nn.functional as F  # noqa: E402
+import watch  # noqa: E402
 from cherimoya import Cherimoya, ControlWrapper, cheri  # noqa: E402
 from prepare import simulate_genome, simulate_snvs  # noqa: E402
 from tangermeme.predict import predict as tangermeme_predict  # noqa: E402
@@ -364,25 +365,6 @@ def busy_share(bench: Bench, call) -> float | None:
     return busy / (reached - spans[0][0])
 
 
-@contextmanager
-def watched(bench: Bench):
-    """When the first and the last batch of a scoring loop were done, and how many alleles were."""
-    marks, plain = [], score._Progress
-
-    class Watched(plain):
-        def say(self, n: int) -> None:
-            super().say(n)
-            if not marks or self.done == self.n_alleles:
-                bench.wait()
-                marks.append((time.perf_counter(), self.done))
-
-    score._Progress = Watched
-    try:
-        yield marks
-    finally:
-        score._Progress = plain
-
-
 def end_to_end(bench: Bench) -> dict:
     """The whole way through this project, after process start."""
     n = 200 if bench.tiny else 1_000_000
@@ -405,10 +387,9 @@ def end_to_end(bench: Bench) -> dict:
     alleles = bench.scratch / "alleles.parquet"
     scoreable = bench.scratch / f"{n}.{n}.scoreable.parquet"
     timed("prepare", lambda: variants.prepare(vcf, genome, alleles, scoreable, chunk_size=n))
-    with watched(bench) as marks:
+    with watch.loop() as marks:
         timed("score", lambda: bench.score(n))
-    (began, first), (ended, last) = marks[0], marks[-1]
-    loop = 2 * (last - first) / (ended - began)
+    loop = watch.windows_per_s(marks)
     whole = steps["prepare"] + steps["score"]
     few = 100 if bench.tiny else 100_000
     bench.prepared(few, few)
