@@ -7,9 +7,10 @@ import pyarrow as pa
 import torch
 from cherimoya import Cherimoya
 
-from veff import reference, score
-from veff.reference import Reference
-from veff.windows import Geometry
+from veff.inputs import reference
+from veff.inputs.reference import Reference
+from veff.models.architecture import Geometry
+from veff.scoring import score
 
 GEOMETRY = Geometry(251, 101)
 

@@ -10,8 +10,8 @@ import argparse
 import re
 import sys
 
-from veff import catv1
 from veff.errors import InputError
+from veff.models import catv1
 
 COLUMNS = ("accession", "assay", "biosample", "count r", "description")
 

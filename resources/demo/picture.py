@@ -24,9 +24,10 @@ HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
 sys.path.insert(0, str(ROOT / "workflow"))
 
-from veff import effects, windows  # noqa: E402
-from veff.predict import Predictor  # noqa: E402
-from veff.reference import Reference  # noqa: E402
+from veff.cherimoya.engine import Predictor  # noqa: E402
+from veff.inputs.reference import Reference  # noqa: E402
+from veff.models.architecture import Geometry  # noqa: E402
+from veff.scoring import effects, windows  # noqa: E402
 
 # Okabe and Ito's colours, which colour-blind readers tell apart.
 COLOURS = {"breaks": "#D55E00", "creates": "#0072B2", "spares": "#999999"}
@@ -57,7 +58,7 @@ def profiles_of_the_largest(axes, results: Path) -> None:
     allele = scoreable.filter(pc.equal(scoreable["allele_id"], largest["allele_id"]))
     columns = [allele[name].to_numpy() for name in ("contig", "start", "ref_len")]
     reference = Reference.open(results / "reference")
-    geometry = windows.Geometry(2114, 1000)
+    geometry = Geometry(2114, 1000)
     pair = windows.windows(reference, *columns, allele["alt"].to_pylist(), 2114)[:2]
     model = Cherimoya.load(HERE / f"models/{EXPERIMENT}.fold0.torch", compile=False)
     predictor = Predictor(model, geometry, device="cpu", batch_size=2)

@@ -57,8 +57,8 @@ def process(work: dict, settings: dict | None, seeds: list[str]) -> dict:
     from cherimoya import Cherimoya
     from triton.runtime.autotuner import Autotuner
 
-    from veff.predict import Predictor
-    from veff.windows import Geometry
+    from veff.cherimoya.engine import Predictor
+    from veff.models.architecture import Geometry
 
     seen = {"benchmarks": 0, "compiles": 0}
     time_one = Autotuner._bench

@@ -19,7 +19,8 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "workflow"))
 
-from veff import plan, sheet  # noqa: E402
+from veff import plan  # noqa: E402
+from veff.models import sheet  # noqa: E402
 
 RESULT = Path(__file__).parent / "results/dry_run.json"
 # Experiments, alleles, and chunks where they are not what `auto` makes of the alleles.
@@ -35,13 +36,13 @@ def project(folder: Path, experiments: int, alleles: int, chunks: int | None) ->
     for name in ("variants.vcf", "genome.fa"):
         (folder / name).touch()
     read = sheet.read(folder / "models.tsv", "a" * 40)
-    batches = sheet.batches(read, plan.models_per_job("auto", read), {})
-    models = plan.models_a_job(folder / "none", batches)
+    bundles = sheet.bundles(read, plan.models_per_job("auto", read), {})
+    models = plan.models_in_a_bundle(folder / "none", bundles)
     chunks = chunks or -(-alleles // plan.chunk_size("auto", "cuda", models))
     out = folder / "out"
     for name in ("reference", "prepared"):
         (out / name).mkdir(parents=True)
-    prepared = {"chunks": chunks, "alleles": alleles, "models_a_job": models}
+    prepared = {"chunks": chunks, "alleles": alleles, "models_in_a_bundle": models}
     (out / "prepared/summary.json").write_text(json.dumps(prepared))
     made = ("reference/bases.u8", "reference/contigs.json", "prepared/scoreable.parquet")
     for name in (*made, "alleles.parquet"):

@@ -30,7 +30,7 @@ def make(folder: Path, models: int, snvs: int, tiny: bool) -> None:
     from cherimoya import Cherimoya
     from prepare import simulate_genome, simulate_snvs
 
-    from veff import reference
+    from veff.inputs import reference
 
     simulate_genome(folder / "genome.fa", 600_000 if tiny else 20_000_000)
     reference.build(folder / "genome.fa", folder / "reference")
@@ -84,8 +84,9 @@ def alone(folder: Path) -> dict:
     import torch
     import watch
 
-    from veff import predict, score
-    from veff.reference import Reference
+    from veff.cherimoya import engine
+    from veff.inputs.reference import Reference
+    from veff.scoring import score
 
     scored = []
 
@@ -96,7 +97,7 @@ def alone(folder: Path) -> dict:
                 scored.append(watch.now())
 
     score._Experiment = Experiment
-    how = score.How(device=predict.device("auto"), batch_size=setup["batch_size"])
+    how = score.How(device=engine.device("auto"), batch_size=setup["batch_size"])
     found = {}
     for name in ("all", "one"):
         alleles = pq.ParquetFile(folder / name / "prepared/scoreable.parquet").read_row_group(0)

@@ -23,7 +23,7 @@ import pysam
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parents[1] / "workflow"))
 
-from veff import reference, variants  # noqa: E402
+from veff.inputs import reference, variants  # noqa: E402
 
 CONTIG = 60_000_000
 LINE = 60

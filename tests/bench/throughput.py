@@ -50,8 +50,12 @@ from prepare import simulate_genome, simulate_snvs  # noqa: E402
 from tangermeme.predict import predict as tangermeme_predict  # noqa: E402
 from tangermeme.utils import one_hot_encode  # noqa: E402
 
-from veff import effects, models, predict, reference, score, tables, variants  # noqa: E402
-from veff.windows import Geometry  # noqa: E402
+from veff import tables  # noqa: E402
+from veff.cherimoya import checkpoint, engine  # noqa: E402
+from veff.inputs import reference, variants  # noqa: E402
+from veff.models import descriptions  # noqa: E402
+from veff.models.architecture import Geometry  # noqa: E402
+from veff.scoring import effects, score  # noqa: E402
 
 GEOMETRY = Geometry(2114, 1000)
 PARTS = ("forward", "stages", "accuracy", "end_to_end", "users", "cost", "scaling")
@@ -62,7 +66,7 @@ class Bench:
 
     def __init__(self, parts: list[str], results: Path, tiny: bool, scratch: Path):
         self.parts, self.file, self.tiny, self.scratch = parts, results, tiny, scratch
-        self.device = predict.device("auto")
+        self.device = engine.device("auto")
         self.on_gpu = self.device.type == "cuda"
         self.shape = {"n_filters": 16, "n_layers": 9} if tiny else {}
         self.batches = (4, 8) if tiny else (64, 256, 1024)
@@ -96,8 +100,8 @@ class Bench:
             **self.shape, trimming=GEOMETRY.trimming, compile=False, random_state=seed
         ).eval()
 
-    def predictor(self, **how) -> predict.Predictor:
-        return predict.Predictor(self.model(), GEOMETRY, device=self.device, **how)
+    def predictor(self, **how) -> engine.Predictor:
+        return engine.Predictor(self.model(), GEOMETRY, device=self.device, **how)
 
     def seconds(self, call, at_least: float = 2.0) -> float:
         """Of one call: the mean over as many as take `at_least` seconds, after a first one."""
@@ -147,7 +151,7 @@ class Bench:
                     "experiment": f"e{seed}",
                     "fold": 0,
                     "checkpoint": str(path),
-                    **{key: getattr(model, key) for key in models.GEOMETRY},
+                    **{key: getattr(model, key) for key in descriptions.GEOMETRY},
                     "input_length": GEOMETRY.input_length,
                     "output_length": GEOMETRY.output_length,
                 }
@@ -211,8 +215,8 @@ def forward(bench: Bench) -> dict:
     for precision in ("fp32", "bf16"):
         for batch in bench.batches:
             bases = torch.from_numpy(random_bases(batch)).to(bench.device)
-            for engine in ("fast", "cherimoya"):
-                predictor = bench.predictor(precision=precision, engine=engine, batch_size=batch)
+            for which in ("fast", "cherimoya"):
+                predictor = bench.predictor(precision=precision, engine=which, batch_size=batch)
                 measured(
                     predictor.engine, precision, batch, lambda p=predictor, b=bases: p.predict(b)
                 )
@@ -302,7 +306,7 @@ def accuracy(bench: Bench) -> dict:
         default.linear.bias.fill_(5.0)
     tested = {"default size, untrained": default}
     for path in sorted((HERE.parents[1] / "resources" / "demo").rglob("*.torch"))[:2]:
-        model = models.load(path)
+        model = checkpoint.load(path)
         if model.trimming == GEOMETRY.trimming and model.n_control_tracks == 0:
             tested[f"demo {path.stem}"] = model
 
@@ -321,25 +325,25 @@ def accuracy(bench: Bench) -> dict:
         torch.set_num_threads(1)
         found[name] = {"size": {key: float(value.abs().median()) for key, value in exact.items()}}
         for precision in ("fp32", "bf16"):
-            for engine in ("fast", "cherimoya"):
-                predictor = predict.Predictor(
+            for which in ("fast", "cherimoya"):
+                predictor = engine.Predictor(
                     copy.deepcopy(model),
                     GEOMETRY,
                     device=bench.device,
                     precision=precision,
-                    engine=engine,
+                    engine=which,
                     batch_size=2 * n,
                 )
                 ours = answers(*predictor.predict(bases))
                 errors = {key: (ours[key].double() - exact[key]).abs() for key in exact}
-                found[name][f"{precision} {engine}"] = {
+                found[name][f"{precision} {which}"] = {
                     key: {"median": float(error.median()), "max": float(error.max())}
                     for key, error in errors.items()
                 }
                 say(
                     name,
                     precision,
-                    engine,
+                    which,
                     {k: f"{float(e.max()):.1e}" for k, e in errors.items()},
                 )
     return {"snvs": n, "models": found}

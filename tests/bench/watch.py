@@ -6,7 +6,7 @@ from contextlib import contextmanager
 
 import torch
 
-from veff import score
+from veff.scoring import score
 
 
 def now() -> float:

@@ -109,8 +109,8 @@ class Run:
     @property
     def reports(self) -> list[dict]:
         """What the scoring jobs say of themselves, in order of their chunk."""
-        (batch,) = {path.name.split(".")[1] for path in self.out.glob("parts/jobs/*.json")}
-        paths = [self.out / f"parts/jobs/{chunk}.{batch}.json" for chunk in range(CHUNKS)]
+        (bundle,) = {path.name.split(".")[1] for path in self.out.glob("parts/jobs/*.json")}
+        paths = [self.out / f"parts/jobs/{chunk}.{bundle}.json" for chunk in range(CHUNKS)]
         return [json.loads(path.read_text()) for path in paths]
 
     @property

@@ -14,10 +14,10 @@ import pysam
 import pysam.bcftools
 import pytest
 
-from veff import records
-from veff.annotate import annotate
 from veff.errors import InputError
-from veff.records import Malformed
+from veff.inputs import records
+from veff.inputs.records import Malformed
+from veff.outputs.vcf import annotate
 
 SECONDS = float(os.environ.get("VEFF_FUZZ_SECONDS", 3))
 SEED = int(os.environ.get("VEFF_FUZZ_SEED", time.time_ns() % 2**32))

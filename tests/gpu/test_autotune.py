@@ -41,15 +41,16 @@ from veff import autotune
 autotune.enable(settings, works, [])
 import numpy as np, pyarrow as pa, torch
 from cherimoya import Cherimoya
-from veff import models, predict, score
-from veff.reference import Reference, build
+from veff.cherimoya import checkpoint, engine
+from veff.scoring import score
+from veff.inputs.reference import Reference, build
 rng = np.random.default_rng(0)
 bases = "".join(rng.choice(list("ACGT"), 20_000))
 (folder / "genome.fa").write_text(f">one\\n{bases}\\n")
 build(folder / "genome.fa", folder / "reference")
 Cherimoya(compile=False, random_state=1).save(folder / "model.torch")
 experiment = {"name": "e", "checkpoints": [str(folder / "model.torch")], "group": None}
-descriptions = models.inspect([experiment | {"output_length": 1000}], {})
+descriptions = checkpoint.inspect([experiment | {"output_length": 1000}], {})
 start = np.sort(rng.choice(np.arange(2_000, 18_000), 200, replace=False))
 alleles = pa.table({
     "allele_id": pa.array(range(200), pa.int64()),
@@ -71,13 +72,13 @@ for size in (1, 7, 15, 16, 17, 100):
     joined = pa.concat_tables(parts)
     assert joined.equals(whole.slice(0, len(joined))), f"chunks of {size} differ"
 
-forward, passes = predict.Predictor._forward, []
+forward, passes = engine.Predictor._forward, []
 def with_less_memory(self, bases):
     passes.append(len(bases))
     if len(bases) > works[1]["batch_size"]:
         raise torch.OutOfMemoryError("a test's own")
     return forward(self, bases)
-predict.Predictor._forward = with_less_memory
+engine.Predictor._forward = with_less_memory
 answers(alleles.slice(0, 20))
 assert set(passes) == {work["batch_size"] for work in works}, passes
 print(json.dumps(autotune.report()))

@@ -7,8 +7,8 @@ import pytest
 import torch
 
 from tiny import Tiny
-from veff import null, sampling
-from veff.windows import Geometry
+from veff.models.architecture import Geometry
+from veff.scoring import null, sampling
 
 pytestmark = pytest.mark.usefixtures("one_choice_a_kernel")
 

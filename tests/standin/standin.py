@@ -97,7 +97,7 @@ def kernels():
 
 
 def exercise(work, device):
-    """In place of `veff.predict.exercise`: the kernels of a model's blocks at the shape `work`.
+    """In place of `warmup.exercise`: the kernels of a model's blocks at the shape `work`.
 
     Returns a hash of what was launched, with which options: of the choices, that is.
     """

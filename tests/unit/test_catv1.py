@@ -45,7 +45,7 @@ def hub(tmp_path):
         )
 
     def code(text, **environment):
-        before = "import json, logging\nfrom pathlib import Path\nfrom veff import catv1\n"
+        before = "import json, logging\nfrom pathlib import Path\nfrom veff.models import catv1\n"
         before += "catv1.PATIENT_S = (0.1,)\nfrom veff.errors import InputError\n"
         body = "".join(f"    {line}\n" for line in text.splitlines())
         ran = run(
@@ -173,7 +173,7 @@ def test_a_missing_file_of_many_is_recorded_and_the_others_come(hub):
 
 
 def test_list_models_prints_rows_that_the_sheet_takes(hub, tmp_path, monkeypatch):
-    from veff import sheet
+    from veff.models import sheet
 
     ran = hub.run(ROOT / "workflow/list_models.py", "k562")
     assert "ENCSR000AAA  DNase-seq  K562       0.810" in ran.stdout

@@ -10,8 +10,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from veff import columns, tables
-from veff.collect import by_batch, collect
+from veff import tables
+from veff.outputs.collect import by_bundle, collect
+from veff.scoring import columns
 
 
 def planted(allele, experiment, fold=0, group=0):
@@ -21,7 +22,7 @@ def planted(allele, experiment, fold=0, group=0):
 
 @pytest.fixture
 def run(tmp_path):
-    """Collects a run of two batches (two and one experiments) over the alleles given."""
+    """Collects a run of two bundles (two and one experiments) over the alleles given."""
     scored_as = [0, None, 2, 0, 4]  # allele 1 was not scored, allele 3 repeats allele 0
     alleles = tmp_path / "alleles.parquet"
     n = len(scored_as)
@@ -54,11 +55,11 @@ def run(tmp_path):
         return path
 
     def of(chunks=((4, 2), (0,)), groups=1, order=("e0", "e1", "e2"), partitioned=False, **more):
-        batches = ((0, 1), (2,))
+        bundles = ((0, 1), (2,))
         answers, folds = (
             [
-                [part(kind, f"{c}.{b}", batch, ids, n, groups) for c, ids in enumerate(chunks)]
-                for b, batch in enumerate(batches)
+                [part(kind, f"{c}.{b}", bundle, ids, n, groups) for c, ids in enumerate(chunks)]
+                for b, bundle in enumerate(bundles)
             ]
             for kind, n in (("answers", 1), ("folds", 2))
         )
@@ -81,7 +82,7 @@ def test_each_allele_has_its_own_score_under_each_experiment_in_input_order(run)
     assert [(r["experiment"], r["allele_id"], r["alt"], r["jsd"]) for r in rows] == expected
 
 
-def test_experiments_come_in_the_order_of_the_sheet_whatever_their_batch(run):
+def test_experiments_come_in_the_order_of_the_sheet_whatever_their_bundle(run):
     straight, other = (
         pq.read_table(run(order=order)["scores"]).to_pylist()
         for order in (("e0", "e1", "e2"), ("e2", "e0", "e1"))
@@ -217,5 +218,5 @@ def test_no_scoreable_allele_gives_empty_tables_with_all_columns(tmp_path):
         assert handle.read().split() == expected
 
 
-def test_parts_are_dealt_out_batch_after_batch():
-    assert by_batch(["0.0", "1.0", "0.1", "1.1"], 2) == [["0.0", "1.0"], ["0.1", "1.1"]]
+def test_parts_are_dealt_out_bundle_after_bundle():
+    assert by_bundle(["0.0", "1.0", "0.1", "1.1"], 2) == [["0.0", "1.0"], ["0.1", "1.1"]]

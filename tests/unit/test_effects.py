@@ -7,8 +7,10 @@ from hypothesis import strategies as st
 from scipy.spatial.distance import jensenshannon
 from tangermeme.variant_effect import substitution_effect
 
-from veff import effects, predict
-from veff.windows import Geometry, alignment
+from veff.cherimoya import engine
+from veff.models.architecture import Geometry
+from veff.scoring import effects
+from veff.scoring.windows import alignment
 
 
 def predictions(n, channels=1, length=1000, seed=0, spread=2.0):
@@ -192,7 +194,7 @@ def test_channels_of_a_group_share_one_softmax():
     ).eval()
     with torch.no_grad():
         model.linear.bias.fill_(2.0)
-    predictor = predict.Predictor(model, geometry, device="cpu", batch_size=2)
+    predictor = engine.Predictor(model, geometry, device="cpu", batch_size=2)
     bases = np.random.default_rng(0).choice(np.frombuffer(b"ACGT", np.uint8), (2, 151))
     logits, log_counts = predictor.predict(bases)
     one_hot = torch.stack([torch.from_numpy(bases == letter) for letter in b"ACGT"], 1).float()
@@ -236,7 +238,7 @@ def test_snvs_score_as_with_tangermeme(controls):
         ControlWrapper(model), one_hot, substitutions, device="cpu"
     )
 
-    predictor = predict.Predictor(model, geometry, device="cpu", batch_size=n)
+    predictor = engine.Predictor(model, geometry, device="cpu", batch_size=n)
     (z_ref, h_ref), (z_alt, h_alt) = predictor.predict(ref), predictor.predict(alt)
     columns = scores_of(
         h_ref[:, 0],

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import torch
 
-from veff import effects, ensemble
+from veff.scoring import effects, ensemble
 
 
 def folds(k, n=5, channels=2, length=50, seed=0):

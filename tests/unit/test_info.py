@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pysam
 import pytest
 
-from veff import annotate, info
+from veff.outputs import info, vcf
 
 VCF = """##fileformat=VCFv4.2
 ##contig=<ID=1,length=1000>
@@ -56,7 +56,7 @@ def annotated(tmp_path):
     experiments = info.PerExperiment(tmp_path / "scores", MODELS, 2, 4)
     out = tmp_path / "out.vcf.gz"
     texts = info.texts(tmp_path / "summary", experiments)
-    annotate.annotate(tmp_path / "in.vcf", out, info.header(experiments), texts, {"1": 1000})
+    vcf.annotate(tmp_path / "in.vcf", out, info.header(experiments), texts, {"1": 1000})
     return out
 
 

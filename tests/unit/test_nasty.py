@@ -14,10 +14,10 @@ import pysam
 import pysam.bcftools
 import pytest
 
-from veff import records, reference, variants
-from veff.annotate import annotate
 from veff.errors import InputError
-from veff.records import Malformed
+from veff.inputs import records, reference, variants
+from veff.inputs.records import Malformed
+from veff.outputs.vcf import annotate
 
 SHARED = Path(os.environ.get("VEFF_SHARED_DATA", Path(__file__).parents[3] / "shared" / "data"))
 NEW = ['##INFO=<ID=CHERI_STATUS,Number=1,Type=String,Description="Status of the first">']

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from scipy.stats import kstest
 
 from tiny import GEOMETRY, Tiny
-from veff import columns, null, sampling
 from veff.errors import InputError
-from veff.windows import Geometry
+from veff.models.architecture import Geometry
+from veff.scoring import columns, null, sampling
 
 SETTINGS = {"n": 40, "seed": 0, "scheme": "uniform", "regions": None}
 HOW = {"ensemble": "mean_prediction", "reverse_complement": False, "precision": "fp32"}

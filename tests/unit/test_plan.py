@@ -1,7 +1,7 @@
 import pytest
 
 from veff import plan, tables
-from veff.sheet import Experiment
+from veff.models.sheet import Experiment
 
 
 def experiments(n, folds=5):
@@ -9,7 +9,7 @@ def experiments(n, folds=5):
 
 
 @pytest.mark.parametrize(("n", "expected"), [(1, 50), (400, 50), (1518, 190)])
-def test_models_a_job_grow_with_the_sheet_so_that_batches_stay_few(n, expected):
+def test_models_in_a_bundle_grow_with_the_sheet_so_that_bundles_stay_few(n, expected):
     assert plan.models_per_job("auto", experiments(n)) == expected
     assert plan.models_per_job(7, experiments(n)) == 7
 
@@ -17,9 +17,9 @@ def test_models_a_job_grow_with_the_sheet_so_that_batches_stay_few(n, expected):
 def test_alleles_are_divided_as_when_the_run_began(tmp_path):
     summary = tmp_path / "summary.json"
     first = experiments(3)
-    assert plan.models_a_job(summary, {"a": first}) == 15
-    tables.write_json(summary, {"models_a_job": 15})
-    assert plan.models_a_job(summary, {"b": experiments(1), "a": first}) == 15
+    assert plan.models_in_a_bundle(summary, {"a": first}) == 15
+    tables.write_json(summary, {"models_in_a_bundle": 15})
+    assert plan.models_in_a_bundle(summary, {"b": experiments(1), "a": first}) == 15
 
 
 def test_a_chunk_is_what_the_models_score_in_ten_minutes():

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from veff import records
 from veff.errors import InputError
-from veff.records import NO_REF, ORDER_UNKNOWN, Malformed, Record
+from veff.inputs import records
+from veff.inputs.records import NO_REF, ORDER_UNKNOWN, Malformed, Record
 
 HEADER = (
     "##fileformat=VCFv4.2\n"

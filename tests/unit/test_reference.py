@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from veff import reference
 from veff.errors import InputError
-from veff.reference import Reference, build
+from veff.inputs import reference
+from veff.inputs.reference import Reference, build
 
 SHARED = Path(os.environ.get("VEFF_SHARED_DATA", Path(__file__).parents[3] / "shared" / "data"))
 

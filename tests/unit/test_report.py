@@ -10,8 +10,10 @@ import pyarrow.parquet as pq
 import pytest
 
 import browser
-from veff import provenance, reference, report
+from veff import report
+from veff.inputs import reference
 from veff.names import cut, distinct
+from veff.outputs import provenance
 from veff.report.numbers import _classes
 
 SCRIPT = "<script>window.ran = 1</script>"

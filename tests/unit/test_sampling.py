@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 from scipy.stats import chisquare
 
-from veff import reference, sampling
 from veff.errors import InputError
-from veff.reference import Reference
+from veff.inputs import reference
+from veff.inputs.reference import Reference
+from veff.scoring import sampling
 
 LENGTH = 41  # bp of a window
 

@@ -9,8 +9,8 @@ from cherimoya import Cherimoya
 from tangermeme.utils import one_hot_encode
 
 from tiny import GEOMETRY, Tiny
-from veff import columns, windows
-from veff.windows import Geometry
+from veff.models.architecture import Geometry
+from veff.scoring import columns, windows
 
 OTHER_STRAND = str.maketrans("ACGT", "TGCA")
 

@@ -55,8 +55,12 @@ def switched_on(tree):
 
 def test_there_are_scripts_and_modules_to_look_at():
     assert len(SCRIPTS) >= 7
-    assert {"veff.predict", "veff.models", "veff.score"} <= brings_cherimoya()
-    assert not {"veff.autotune", "veff.variants", "veff.tables"} & brings_cherimoya()
+    assert {
+        "veff.cherimoya.engine",
+        "veff.cherimoya.checkpoint",
+        "veff.scoring.score",
+    } <= brings_cherimoya()
+    assert not {"veff.autotune", "veff.inputs.variants", "veff.tables"} & brings_cherimoya()
 
 
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.stem)

@@ -1,8 +1,8 @@
 import pytest
 
-from veff import catv1, sheet
 from veff.errors import InputError
-from veff.sheet import Experiment
+from veff.models import catv1, sheet
+from veff.models.sheet import Experiment
 
 ENTRIES = (
     catv1.Entry("ENCSR000AAA", "K562", "DNase-seq", "", 0.8),
@@ -137,56 +137,56 @@ def experiments(*sizes, start=0):
 
 
 def names(plan):
-    return {name: [one.name for one in batch] for name, batch in plan.items()}
+    return {name: [one.name for one in bundle] for name, bundle in plan.items()}
 
 
-def test_batches_never_part_an_experiment_and_keep_the_order():
+def test_bundles_never_part_an_experiment_and_keep_the_order():
     every = experiments(2, 3, 5, 1, 1, 4)
-    plan = sheet.batches(every, 5)
-    assert [one for batch in plan.values() for one in batch] == every
-    for batch in plan.values():
-        assert sum(len(one.checkpoints) for one in batch) <= 5
+    plan = sheet.bundles(every, 5)
+    assert [one for bundle in plan.values() for one in bundle] == every
+    for bundle in plan.values():
+        assert sum(len(one.checkpoints) for one in bundle) <= 5
 
 
 def test_an_experiment_larger_than_a_job_has_a_job_of_its_own():
-    plan = sheet.batches(experiments(1, 9, 1), 5)
-    assert [len(batch) for batch in plan.values()] == [1, 1, 1]
+    plan = sheet.bundles(experiments(1, 9, 1), 5)
+    assert [len(bundle) for bundle in plan.values()] == [1, 1, 1]
 
 
 def test_models_of_another_output_length_have_another_job():
     every = [Experiment(str(t), (f"{t}.torch",), output_length=t) for t in (1000, 500)]
-    assert len(sheet.batches(every, 5)) == 2
+    assert len(sheet.bundles(every, 5)) == 2
 
 
 @pytest.mark.parametrize("where", [0, 2, 4])
-def test_further_experiments_leave_the_batches_that_were_there(where):
+def test_further_experiments_leave_the_bundles_that_were_there(where):
     before = experiments(2, 2, 2, 2)
-    first = sheet.batches(before, 5)
+    first = sheet.bundles(before, 5)
     after = before[:where] + experiments(1, 1, 1, start=7) + before[where:]
-    second = sheet.batches(after, 5, names(first))
+    second = sheet.bundles(after, 5, names(first))
     assert set(first) < set(second)
     new = [one.name for name in set(second) - set(first) for one in second[name]]
     assert sorted(new) == ["e7", "e8", "e9"]
 
 
-def test_a_plan_stays_the_same_while_any_of_its_batches_are_there_already():
+def test_a_plan_stays_the_same_while_any_of_its_bundles_are_there_already():
     every = experiments(3, 3, 1, 4, 2, 2, 2, 5, 1)
-    plan = sheet.batches(every, 5)
+    plan = sheet.bundles(every, 5)
     for chosen in range(1 << len(plan)):
         there = [item for bit, item in enumerate(names(plan).items()) if chosen >> bit & 1]
-        assert sheet.batches(every, 5, dict(there)) == plan
+        assert sheet.bundles(every, 5, dict(there)) == plan
 
 
-def test_a_changed_or_removed_experiment_makes_its_batch_anew():
+def test_a_changed_or_removed_experiment_makes_its_bundle_anew():
     before = experiments(2, 2, 2, 2)
-    first = names(sheet.batches(before, 4))
+    first = names(sheet.bundles(before, 4))
     changed = [before[0], Experiment("e1", ("other",)), *before[2:]]
-    second = names(sheet.batches(changed, 4, first))
+    second = names(sheet.bundles(changed, 4, first))
     assert list(second.values()) == [["e0", "e1"], ["e2", "e3"]]
     assert [name in first for name in second] == [False, True]
-    assert list(names(sheet.batches(before[1:], 4, first)).values()) == [["e1"], ["e2", "e3"]]
+    assert list(names(sheet.bundles(before[1:], 4, first)).values()) == [["e1"], ["e2", "e3"]]
 
 
-def test_what_does_not_change_predictions_does_not_change_a_batch():
+def test_what_does_not_change_predictions_does_not_change_a_bundle():
     plain, told = (Experiment("e", ("x",), about=about) for about in ((), (("tissue", "b"),)))
-    assert set(sheet.batches([plain], 5)) == set(sheet.batches([told], 5))
+    assert set(sheet.bundles([plain], 5)) == set(sheet.bundles([told], 5))

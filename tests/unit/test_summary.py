@@ -4,8 +4,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from veff import summary
-from veff.summary import Summary
+from veff.outputs import summary
+from veff.outputs.summary import Summary
 
 N = 5  # alleles, of which number 2 is not scored
 SCORED = [0, 1, 3, 4]

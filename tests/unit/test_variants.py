@@ -13,11 +13,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from veff import variants
 from veff.errors import InputError
-from veff.records import NO_REF, ORDER_UNKNOWN, Malformed, Record
-from veff.reference import Reference, build
-from veff.variants import STATUSES, prepare, prepare_records, trim
+from veff.inputs import variants
+from veff.inputs.records import NO_REF, ORDER_UNKNOWN, Malformed, Record
+from veff.inputs.reference import Reference, build
+from veff.inputs.variants import STATUSES, prepare, prepare_records, trim
 
 SHARED = Path(os.environ.get("VEFF_SHARED_DATA", Path(__file__).parents[3] / "shared" / "data"))
 

@@ -5,8 +5,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from veff.reference import Reference
-from veff.windows import Geometry, alignment, windows
+from veff.inputs.reference import Reference
+from veff.models.architecture import Geometry
+from veff.scoring.windows import alignment, windows
 
 BASES = st.text("ACGT", max_size=40)
 

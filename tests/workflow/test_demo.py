@@ -12,7 +12,7 @@ import torch
 from scipy.stats import mannwhitneyu
 
 from project import DEMO, ROOT
-from veff import columns
+from veff.scoring import columns
 
 
 def key(row):

@@ -109,7 +109,7 @@ def test_experiments_added_later_are_scored_and_no_others(forty):
     now = written(forty)
     assert {path: now[path] for path in forty.parts} == forty.parts
     new = [path for path in set(now) - set(forty.parts) if path.parent.name == "jobs"]
-    assert len(new) == 3  # one batch of three experiments, in three chunks
+    assert len(new) == 3  # one bundle of three experiments, in three chunks
     table = pq.read_table(forty.outdir / "scores.parquet")
     kept = table.filter([one not in added for one in table["experiment"].to_pylist()])
     assert kept.to_pylist() == forty.first.to_pylist()

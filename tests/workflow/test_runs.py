@@ -124,7 +124,7 @@ def test_what_decides_a_score_scores_again_and_nothing_else_does(done):
     done.write("peaks.bed", "simA\t0\t9\n")
     others = {"autotune": "{strict: true}", "annotations": "{peaks: peaks.bed}"}
     again = planned(**others, info_experiments="0")
-    assert {"annotations", "collect", "annotate"} <= again
+    assert {"nearby", "collect", "annotate"} <= again
     assert not {"setup", "score", "prepare"} & again
 
 

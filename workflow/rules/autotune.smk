@@ -2,16 +2,16 @@ localrules:
     autotune_seed,
 
 
-# For each batch, so that a batch that is added leaves the others as they are. The first job on a
+# For each bundle, so that a bundle that is added leaves the others as they are. The first job on a
 # GPU benchmarks, for minutes at most; the next ones of that geometry find its seed.
 rule setup:
     input:
         models=rules.resolve.output[0],
     output:
         # Beside it stand the seed archives: of this job's GPU, and later of others that jobs meet.
-        f"{OUT}/autotune/{{batch}}.json",
+        f"{OUT}/autotune/{{bundle}}.json",
     log:
-        f"{OUT}/logs/setup/{{batch}}.log",
+        f"{OUT}/logs/setup/{{bundle}}.log",
     conda:
         "../../envs/gpu.yaml"
     threads: 4
@@ -47,7 +47,7 @@ use rule setup as setup_top with:
 # snakemake autotune_seed: make the seed that later runs start from.
 rule autotune_seed:
     input:
-        expand(rules.setup.output, batch=BATCHES),
+        expand(rules.setup.output, bundle=BUNDLES),
     log:
         f"{OUT}/logs/autotune_seed.log",
     conda:

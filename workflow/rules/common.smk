@@ -7,7 +7,9 @@ from snakemake.utils import validate
 
 from veff import autotune
 from veff import config as settings
-from veff import descriptions, plan, provenance, sheet, summary, tables
+from veff import plan, tables
+from veff.models import descriptions, sheet
+from veff.outputs import provenance, summary
 from veff.errors import InputError
 
 SCHEMA = Path(workflow.current_basedir) / "../schemas/config.schema.yaml"
@@ -22,10 +24,10 @@ except InputError as error:
 
 OUT = config["outdir"].rstrip("/")
 # By name, a hash of their content; those that this folder already has stay as they are.
-BATCHES = sheet.batches(
+BUNDLES = sheet.bundles(
     EXPERIMENTS,
     plan.models_per_job(config["models_per_job"], EXPERIMENTS),
-    descriptions.batches(Path(OUT, "models")),
+    descriptions.bundles(Path(OUT, "models")),
 )
 PARTITIONED = len(EXPERIMENTS) > plan.EXPERIMENTS_A_FILE
 # Where models run: what their jobs are told, and what is asked of the scheduler for them.
@@ -44,17 +46,17 @@ HOW = {key: config[key] for key in ("ensemble", "reverse_complement", "precision
 
 wildcard_constraints:
     chunk=r"\d+",
-    batch="[0-9a-f]{12}",
+    bundle="[0-9a-f]{12}",
 
 
 def parts(kind):
-    """The parts of this kind of all scoring jobs: for each model batch, its chunks in order."""
+    """The parts of this kind of all scoring jobs: for each bundle, its chunks in order."""
 
     def of(wildcards):
         prepared = tables.read_json(checkpoints.prepare.get().output.summary)
         return [
-            f"{OUT}/parts/{kind}/{chunk}.{batch}.{'json' if kind == 'jobs' else 'parquet'}"
-            for batch in BATCHES
+            f"{OUT}/parts/{kind}/{chunk}.{bundle}.{'json' if kind == 'jobs' else 'parquet'}"
+            for bundle in BUNDLES
             for chunk in range(prepared["chunks"])
         ]
 
@@ -62,14 +64,14 @@ def parts(kind):
 
 
 def nulls(extension):
-    """The nulls of all model batches, or what was noted about making them."""
+    """The nulls of all bundles, or what was noted about making them."""
 
     def of(wildcards):
         prepared = tables.read_json(checkpoints.prepare.get().output.summary)
         wanted = NULLS and prepared["chunks"]
         return [
-            f"{OUT}/parts/nulls/{batch}.{extension}"
-            for batch in (BATCHES if wanted else ())
+            f"{OUT}/parts/nulls/{bundle}.{extension}"
+            for bundle in (BUNDLES if wanted else ())
         ]
 
     return of
@@ -81,19 +83,19 @@ def peaks_of(experiments):
 
 
 def checkpoint_files(wildcards):
-    """The checkpoints of a model batch that are the user's own files."""
-    return [path for one in BATCHES[wildcards.batch] for path in one.files]
+    """The checkpoints of a bundle that are the user's own files."""
+    return [path for one in BUNDLES[wildcards.bundle] for path in one.files]
 
 
-def from_hub(batch):
-    """The names of a model batch's checkpoints in CATv1's repository."""
-    return [name for one in BATCHES[batch] for name in one.from_hub]
+def from_hub(bundle):
+    """The names of a bundle's checkpoints in CATv1's repository."""
+    return [name for one in BUNDLES[bundle] for name in one.from_hub]
 
 
 def downloads(wildcards):
-    """What is known of a model batch's downloads, where it has any."""
-    record = f"{OUT}/models/{wildcards.batch}/downloads.json"
-    return record if from_hub(wildcards.batch) else []
+    """What is known of a bundle's downloads, where it has any."""
+    record = f"{OUT}/models/{wildcards.bundle}/downloads.json"
+    return record if from_hub(wildcards.bundle) else []
 
 
 def table(path):

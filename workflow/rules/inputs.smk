@@ -28,7 +28,7 @@ checkpoint prepare:
     params:
         chunk_size=config["chunk_size"],
         device=config["device"],
-        models=plan.models_a_job(f"{OUT}/prepared/summary.json", BATCHES),
+        models=plan.models_in_a_bundle(f"{OUT}/prepared/summary.json", BUNDLES),
         max_allele_length=config["max_allele_length"],
         max_ref_mismatch=config["max_ref_mismatch"],
         malformed_rows=config["malformed_rows"],

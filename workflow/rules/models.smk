@@ -1,4 +1,4 @@
-# The sheet's models, batch by batch: a batch is the models that one job scores. Its name is a
+# The sheet's models, bundle by bundle: a bundle is the models that one job scores. Its name is a
 # hash of its content, so that a later sheet with more experiments leaves it as it is.
 localrules:
     download,
@@ -9,15 +9,15 @@ localrules:
 # Where the network is: on the machine that Snakemake was started on, never in a GPU job.
 rule download:
     output:
-        f"{OUT}/models/{{batch}}/downloads.json",
+        f"{OUT}/models/{{bundle}}/downloads.json",
     log:
-        f"{OUT}/logs/models/{{batch}}.download.log",
+        f"{OUT}/logs/models/{{bundle}}.download.log",
     conda:
         "../../envs/cpu.yaml"
     resources:
         downloads=1,
     params:
-        files=lambda wildcards: from_hub(wildcards.batch),
+        files=lambda wildcards: from_hub(wildcards.bundle),
         revision=config["catv1_revision"],
     script:
         "../scripts/download.py"
@@ -29,35 +29,35 @@ rule inspect:
         checkpoints=checkpoint_files,
         downloads=downloads,
     output:
-        f"{OUT}/models/{{batch}}/inspected.json",
+        f"{OUT}/models/{{bundle}}/inspected.json",
     log:
-        f"{OUT}/logs/models/{{batch}}.inspect.log",
+        f"{OUT}/logs/models/{{bundle}}.inspect.log",
     conda:
         "../../envs/cpu.yaml"
     params:
         experiments=lambda wildcards: [
-            one.predicting for one in BATCHES[wildcards.batch]
+            one.predicting for one in BUNDLES[wildcards.bundle]
         ],
     script:
         "../scripts/inspect_models.py"
 
 
-# Fails over a checkpoint that cannot be used, and with it the scoring jobs of its batch alone.
+# Fails over a checkpoint that cannot be used, and with it the scoring jobs of its bundle alone.
 rule resolve:
     input:
         inspected=rules.inspect.output[0],
         contigs=rules.reference.output.contigs,
     output:
-        f"{OUT}/models/{{batch}}/models.json",
+        f"{OUT}/models/{{bundle}}/models.json",
     log:
-        f"{OUT}/logs/models/{{batch}}.resolve.log",
+        f"{OUT}/logs/models/{{bundle}}.resolve.log",
     conda:
         "../../envs/cpu.yaml"
     params:
         max_allele_length=config["max_allele_length"],
         assemblies=lambda wildcards: {
             one.name: None if config["allow_assembly_mismatch"] else one.assembly
-            for one in BATCHES[wildcards.batch]
+            for one in BUNDLES[wildcards.bundle]
         },
     script:
         "../scripts/resolve.py"
@@ -65,7 +65,7 @@ rule resolve:
 
 rule models:
     input:
-        expand(rules.resolve.output, batch=BATCHES),
+        expand(rules.resolve.output, bundle=BUNDLES),
     output:
         models=f"{OUT}/models.json",
         experiments=f"{OUT}/experiments.tsv",

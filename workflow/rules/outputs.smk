@@ -5,7 +5,7 @@ localrules:
 ANNOTATED = ANNOTATIONS or peaks_of(EXPERIMENTS)
 
 
-rule annotations:
+rule nearby:
     input:
         **ANNOTATIONS,
         alleles=rules.prepare.output.alleles,
@@ -15,20 +15,20 @@ rule annotations:
     output:
         f"{OUT}/annotations.parquet",
     log:
-        f"{OUT}/logs/annotations.log",
+        f"{OUT}/logs/nearby.log",
     conda:
         "../../envs/cpu.yaml"
     params:
         files=ANNOTATIONS,
         peaks_of=peaks_of(EXPERIMENTS),
     script:
-        "../scripts/annotations.py"
+        "../scripts/nearby.py"
 
 
 rule collect:
     input:
         alleles=rules.prepare.output.alleles,
-        annotations=rules.annotations.output[0] if ANNOTATED else [],
+        annotations=rules.nearby.output[0] if ANNOTATED else [],
         answers=parts("answers"),
         folds=parts("folds"),
         nulls=nulls("parquet"),
@@ -47,7 +47,7 @@ rule collect:
     conda:
         "../../envs/cpu.yaml"
     params:
-        batches=len(BATCHES),
+        bundles=len(BUNDLES),
         experiments=[one.name for one in EXPERIMENTS],
         partitioned=PARTITIONED,
         nulls=NULLS and NULLS | {"peaks": peaks_of(EXPERIMENTS)},
@@ -95,7 +95,7 @@ rule provenance:
         contigs=rules.reference.output.contigs,
         prepared=rules.prepare.output.summary,
         models=rules.models.output.models,
-        setup=expand(rules.setup.output, batch=BATCHES),
+        setup=expand(rules.setup.output, bundle=BUNDLES),
         jobs=parts("jobs"),
         nulls=nulls("json"),
         top=f"{OUT}/parts/top.json" if TOP else [],

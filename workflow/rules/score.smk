@@ -5,11 +5,11 @@ rule score:
         models=rules.resolve.output[0],
         setup=rules.setup.output[0],
     output:
-        answers=f"{OUT}/parts/answers/{{chunk}}.{{batch}}.parquet",
-        folds=f"{OUT}/parts/folds/{{chunk}}.{{batch}}.parquet",
-        job=f"{OUT}/parts/jobs/{{chunk}}.{{batch}}.json",
+        answers=f"{OUT}/parts/answers/{{chunk}}.{{bundle}}.parquet",
+        folds=f"{OUT}/parts/folds/{{chunk}}.{{bundle}}.parquet",
+        job=f"{OUT}/parts/jobs/{{chunk}}.{{bundle}}.json",
     log:
-        f"{OUT}/logs/score/{{chunk}}.{{batch}}.log",
+        f"{OUT}/logs/score/{{chunk}}.{{bundle}}.log",
     conda:
         "../../envs/gpu.yaml"
     threads: 1
@@ -27,14 +27,14 @@ rule null:
     input:
         bases=rules.reference.output.bases,
         regions=NULLS.get("regions") or [],
-        peaks=lambda wildcards: list(peaks_of(BATCHES[wildcards.batch]).values()),
+        peaks=lambda wildcards: list(peaks_of(BUNDLES[wildcards.bundle]).values()),
         models=rules.resolve.output[0],
         setup=rules.setup.output[0],
     output:
-        nulls=f"{OUT}/parts/nulls/{{batch}}.parquet",
-        job=f"{OUT}/parts/nulls/{{batch}}.json",
+        nulls=f"{OUT}/parts/nulls/{{bundle}}.parquet",
+        job=f"{OUT}/parts/nulls/{{bundle}}.json",
     log:
-        f"{OUT}/logs/null/{{batch}}.log",
+        f"{OUT}/logs/null/{{bundle}}.log",
     conda:
         "../../envs/gpu.yaml"
     threads: 1
@@ -42,7 +42,7 @@ rule null:
         **GPU,
     params:
         on=ON,
-        nulls=lambda wildcards: NULLS | {"peaks": peaks_of(BATCHES[wildcards.batch])},
+        nulls=lambda wildcards: NULLS | {"peaks": peaks_of(BUNDLES[wildcards.bundle])},
         folder=NULLS.get("dir") or f"{OUT}/nulls",
         how=HOW,
         engine=config["engine"],

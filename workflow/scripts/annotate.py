@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 
-from veff import annotate, autotune, info, job, tables
-from veff.reference import Reference
+from veff import autotune, job, tables
+from veff.inputs.reference import Reference
+from veff.outputs import info, vcf
 
 with job.logged(snakemake.log[0]):
     autotune.enable()
@@ -17,7 +18,7 @@ with job.logged(snakemake.log[0]):
         snakemake.params.experiments,
         pq.read_metadata(files.summary).num_rows,
     )
-    annotate.annotate(
+    vcf.annotate(
         Path(files.variants),
         Path(snakemake.output[0]),
         info.header(experiments),

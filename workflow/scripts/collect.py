@@ -1,6 +1,8 @@
 """Stack what the scoring jobs wrote into the tables of the run."""
 
-from veff import autotune, collect, job, null, provenance, tables
+from veff import autotune, job, tables
+from veff.outputs import collect, provenance
+from veff.scoring import null
 
 with job.logged(snakemake.log[0]):
     autotune.enable()
@@ -13,8 +15,8 @@ with job.logged(snakemake.log[0]):
         nulls = null.identities(models, sha256, params.nulls, how)
     collect.collect(
         files.alleles,
-        collect.by_batch(files.answers, params.batches),
-        collect.by_batch(files.folds, params.batches),
+        collect.by_bundle(files.answers, params.bundles),
+        collect.by_bundle(files.folds, params.bundles),
         nulls=null.Nulls(files.nulls, nulls) if nulls else None,
         fdr=params.fdr,
         annotations=files.annotations or None,

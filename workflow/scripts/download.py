@@ -1,6 +1,7 @@
-"""Fetch a batch's checkpoints from the Hugging Face hub."""
+"""Fetch a bundle's checkpoints from the Hugging Face hub."""
 
-from veff import autotune, catv1, job, tables
+from veff import autotune, job, tables
+from veff.models import catv1
 
 with job.logged(snakemake.log[0]):
     autotune.enable()

@@ -2,7 +2,8 @@
 
 import logging
 
-from veff import autotune, descriptions, job, tables
+from veff import autotune, job, tables
+from veff.models import descriptions
 
 with job.logged(snakemake.log[0]):
     autotune.enable()

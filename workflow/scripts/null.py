@@ -1,9 +1,10 @@
-"""Score random SNVs with one batch of experiments, or find that it was done before."""
+"""Score random SNVs with one bundle of experiments, or find that it was done before."""
 
 import time
 from pathlib import Path
 
-from veff import autotune, job, provenance, tables
+from veff import autotune, job, tables
+from veff.outputs import provenance
 
 with job.logged(snakemake.log[0]):
     began = time.monotonic()
@@ -11,8 +12,9 @@ with job.logged(snakemake.log[0]):
     setup = tables.read_json(files.setup)
     settings = snakemake.config["autotune"] | params.on
     autotune.enable(settings, setup["work"], [Path(files.setup).parent])
-    from veff import null, predict, score
-    from veff.reference import Reference
+    from veff.cherimoya import engine
+    from veff.inputs.reference import Reference
+    from veff.scoring import null, score
 
     reference = Reference.open(Path(files.bases).parent)
     descriptions = tables.read_json(files.models)
@@ -20,7 +22,7 @@ with job.logged(snakemake.log[0]):
         descriptions, reference.sha256, params.nulls, {**params.how, "version": params.version}
     )
     how = score.How(
-        device=predict.device(params.on["device"]),
+        device=engine.device(params.on["device"]),
         batch_size=setup["batch_size"],
         threads=snakemake.threads,
         engine=params.engine,

@@ -2,8 +2,9 @@
 
 from pathlib import Path
 
-from veff import autotune, job, plan, tables, variants
-from veff.reference import Reference
+from veff import autotune, job, plan, tables
+from veff.inputs import variants
+from veff.inputs.reference import Reference
 
 with job.logged(snakemake.log[0]):
     autotune.enable()
@@ -20,4 +21,4 @@ with job.logged(snakemake.log[0]):
         max_ref_mismatch=params.max_ref_mismatch,
         malformed_rows=params.malformed_rows,
     )
-    tables.write_json(output.summary, summary | {"models_a_job": params.models})
+    tables.write_json(output.summary, summary | {"models_in_a_bundle": params.models})

@@ -1,6 +1,7 @@
 """Write down what made this run."""
 
-from veff import autotune, job, provenance, tables
+from veff import autotune, job, tables
+from veff.outputs import provenance
 
 with job.logged(snakemake.log[0]):
     autotune.enable()

@@ -2,7 +2,8 @@
 
 from pathlib import Path
 
-from veff import autotune, job, reference
+from veff import autotune, job
+from veff.inputs import reference
 
 with job.logged(snakemake.log[0]):
     autotune.enable()

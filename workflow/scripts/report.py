@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from veff import autotune, job, report
-from veff.reference import Reference
+from veff.inputs.reference import Reference
 
 with job.logged(snakemake.log[0]):
     autotune.enable()

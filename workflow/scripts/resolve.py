@@ -1,6 +1,7 @@
-"""Accept a batch's models for scoring, or say which one is wrong."""
+"""Accept a bundle's models for scoring, or say which one is wrong."""
 
-from veff import autotune, descriptions, job, tables
+from veff import autotune, job, tables
+from veff.models import descriptions
 
 with job.logged(snakemake.log[0]):
     autotune.enable()

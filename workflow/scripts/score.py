@@ -1,11 +1,12 @@
-"""Score one chunk of alleles with one batch of experiments."""
+"""Score one chunk of alleles with one bundle of experiments."""
 
 import time
 from pathlib import Path
 
 import pyarrow.parquet as pq
 
-from veff import autotune, job, provenance, tables
+from veff import autotune, job, tables
+from veff.outputs import provenance
 
 with job.logged(snakemake.log[0]):
     began = time.monotonic()
@@ -13,8 +14,9 @@ with job.logged(snakemake.log[0]):
     setup = tables.read_json(files.setup)
     settings = snakemake.config["autotune"] | params.on
     autotune.enable(settings, setup["work"], [Path(files.setup).parent])
-    from veff import predict, score
-    from veff.reference import Reference
+    from veff.cherimoya import engine
+    from veff.inputs.reference import Reference
+    from veff.scoring import score
 
     descriptions = tables.read_json(files.models)
     alleles = pq.ParquetFile(files.scoreable).read_row_group(int(snakemake.wildcards.chunk))
@@ -23,7 +25,7 @@ with job.logged(snakemake.log[0]):
         Reference.open(Path(files.bases).parent),
         descriptions,
         score.How(
-            device=predict.device(params.on["device"]),
+            device=engine.device(params.on["device"]),
             batch_size=setup["batch_size"],
             threads=snakemake.threads,
             **params.how,

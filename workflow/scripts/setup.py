@@ -2,7 +2,8 @@
 
 from pathlib import Path
 
-from veff import autotune, batches, job, tables
+from veff import autotune, job, tables
+from veff.cherimoya import memory
 
 with job.logged(snakemake.log[0]):
     autotune.enable()
@@ -10,10 +11,10 @@ with job.logged(snakemake.log[0]):
     models = tables.read_json(snakemake.input.models)
     settings = snakemake.config["autotune"] | params.on
     gpu = autotune.claim(settings)  # before torch looks at the GPUs
-    batch_size = batches.size(params.batch_size, models, gpu is not None)
+    batch_size = memory.size(params.batch_size, models, gpu is not None)
     work = autotune.work(
         models,
-        batches.pass_sizes(batch_size),
+        memory.pass_sizes(batch_size),
         precision=params.precision,
         engine=params.engine,
         shuffles=params.shuffles,

@@ -3,7 +3,8 @@
 import time
 from pathlib import Path
 
-from veff import autotune, job, provenance, tables
+from veff import autotune, job, tables
+from veff.outputs import provenance
 
 with job.logged(snakemake.log[0]):
     began = time.monotonic()
@@ -13,17 +14,19 @@ with job.logged(snakemake.log[0]):
     autotune.enable(settings, setup["work"], [Path(files.setup).parent])
     import torch
 
-    from veff import attribute, figures, predict
-    from veff.reference import Reference
+    from veff.cherimoya import engine
+    from veff.inputs.reference import Reference
+    from veff.report import figures
+    from veff.scoring import explain
 
     torch.set_num_threads(snakemake.threads)
-    rows = attribute.largest(Path(files.summary), params.top["n"])
-    explained = attribute.explain(
+    rows = explain.largest(Path(files.summary), params.top["n"])
+    explained = explain.explain(
         rows,
         Path(files.scoreable),
         Reference.open(Path(files.bases).parent),
         tables.read_json(files.models),
-        device=predict.device(params.on["device"]),
+        device=engine.device(params.on["device"]),
         batch_size=setup["batch_size"],
         precision=params.precision,
         engine=params.engine,

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from veff import tables
 from veff.autotune import gpus
-from veff.sheet import Experiment
+from veff.models.sheet import Experiment
 
 JOB_S = 600
 # Alleles x models a second of a default-size model: on one NVIDIA H200, measured by
@@ -13,7 +13,7 @@ GPU_RATE = 20_000
 CPU_RATE = 2
 # A job holds its alleles and one experiment's scores in memory.
 ALLELES_A_JOB = 5_000_000
-# Snakemake plans a few thousand jobs in half a minute: chunks x batches of models.
+# Snakemake plans a few thousand jobs in half a minute: chunks x bundles of models.
 MODELS_A_JOB = 50
 BATCHES = 40
 # With more experiments, the scores are a folder with a file for each.
@@ -43,13 +43,13 @@ def models_per_job(setting: int | str, experiments: list[Experiment]) -> int:
     return max(MODELS_A_JOB, -(-models // BATCHES))
 
 
-def models_a_job(prepared: str | Path, batches: dict[str, list[Experiment]]) -> int:
-    """The models that a job is planned for: of the first batch when the run began.
+def models_in_a_bundle(prepared: str | Path, bundles: dict[str, list[Experiment]]) -> int:
+    """The models that a job is planned for: of the first bundle when the run began.
 
     `prepared` is the summary of the prepared alleles: where it is there already, what it was
     planned for holds, so that models added later do not divide the alleles anew.
     """
     if Path(prepared).is_file():
-        return tables.read_json(prepared)["models_a_job"]
-    first = next(iter(batches.values()))
+        return tables.read_json(prepared)["models_in_a_bundle"]
+    first = next(iter(bundles.values()))
     return sum(len(one.checkpoints) for one in first)

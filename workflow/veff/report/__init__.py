@@ -15,9 +15,9 @@ import vl_convert
 import yaml
 from markupsafe import Markup
 
-from veff import autotune, columns
+from veff import autotune
+from veff.inputs.reference import Reference
 from veff.names import cut, label
-from veff.reference import Reference
 from veff.report.charts import OKABE_ITO, charts
 from veff.report.numbers import (
     N_COLUMNS,
@@ -27,6 +27,7 @@ from veff.report.numbers import (
     Numbers,
     numbers,
 )
+from veff.scoring import columns
 from veff.tables import aside, read_json
 
 __all__ = ["build"]
@@ -103,7 +104,7 @@ def _places(nulls: Iterable[Path], models: list[dict]) -> dict[str, tuple[Path, 
     """For each experiment with a null, the file that holds it, and which row group of it."""
     held = {}
     for path in nulls:
-        # What the null of each row group depends on, as `veff.null` writes it.
+        # What the null of each row group depends on, as `veff.scoring.null` writes it.
         identities = json.loads((pq.read_schema(path).metadata or {}).get(b"nulls", b"[]"))
         for i, identity in enumerate(identities):
             held[*identity["models_sha256"], identity["group"]] = path, i

@@ -11,8 +11,8 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
 from veff import tables
+from veff.inputs.reference import Reference
 from veff.names import cut, distinct, label
-from veff.reference import Reference
 
 N_TOP = 200  # alleles of the table
 N_ROWS = 30  # of them in the heat map and the comparison of folds

@@ -1,0 +1,160 @@
+"""Attributions of the demo's models, and the pictures of them."""
+
+import csv
+from xml.etree import ElementTree
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import torch
+
+from project import DEMO
+from veff.cherimoya import checkpoint, engine
+from veff.inputs import variants
+from veff.inputs.reference import Reference, build
+from veff.models.architecture import Geometry
+from veff.report import figures
+from veff.scoring import explain
+
+GEOMETRY = Geometry(2114, 1000)
+SHUFFLES = 2
+
+
+def breaking():
+    """A SNV that breaks a site of a motif that raises cellA's reads most, inside its contig."""
+    with open(DEMO / "truth.tsv", newline="") as handle:
+        rows = list(csv.DictReader(handle, delimiter="\t"))
+    single = [r for r in rows if r["class"] == "breaks" and len(r["ref"]) == len(r["alt"]) == 1]
+    inside = [r for r in single if 2_000 < int(r["pos"]) < 30_000]
+    return min(inside, key=lambda r: float(r["logfc_cellA"]))
+
+
+@pytest.fixture(scope="module")
+def explained(tmp_path_factory):
+    """The explanation of that SNV by the first fold of cellA."""
+    folder = tmp_path_factory.mktemp("attribute")
+    build(DEMO / "genome.fa.gz", folder / "reference")
+    reference = Reference.open(folder / "reference")
+    row = breaking()
+    columns = ("chrom", "pos", "id", "ref", "alt")
+    vcf = "##fileformat=VCFv4.2\n#CHROM\tPOS\tID\tREF\tALT\tQUAL\tFILTER\tINFO\n"
+    vcf += "\t".join([row.get(c) or "." for c in columns] + [".", ".", "."]) + "\n"
+    (folder / "one.vcf").write_text(vcf)
+    tables = (folder / "alleles.parquet", folder / "scoreable.parquet")
+    variants.prepare(folder / "one.vcf", reference, *tables, chunk_size=1)
+    summary = pq.read_table(tables[0]).to_pylist()[0]
+    summary |= {"max_experiment": "cellA", "max_logfc": float(row["logfc_cellA"])}
+    fold = {
+        "experiment": "cellA",
+        "checkpoint": DEMO / "models/cellA.fold0.torch",
+        "input_length": 2114,
+        "output_length": 1000,
+    }
+    (one,) = explain.explain(
+        [summary],
+        tables[1],
+        reference,
+        [fold],
+        device=torch.device("cpu"),
+        batch_size=2,
+        precision="fp32",
+        engine="fast",
+        shuffles=SHUFFLES,
+    )
+    return one
+
+
+def test_attributions_differ_in_sum_by_what_the_log_counts_differ(explained):
+    """The log-counts by Cherimoya's own forward."""
+    from tangermeme.utils import one_hot_encode
+
+    model = checkpoint.load(DEMO / "models/cellA.fold0.torch")
+    x = torch.stack([one_hot_encode(row.tobytes().decode()).float() for row in explained.bases])
+    with torch.no_grad():
+        h = model(x)[1][:, 0]
+    expected = (h[1] - h[0]).item()
+    assert abs(expected) > 0.1
+    ref, alt = explained.attribution.sum(1, dtype=np.float64)
+    assert alt - ref == pytest.approx(expected, abs=1e-3)
+
+
+def test_a_broken_motif_loses_its_attribution(explained):
+    site = slice(explained.variant - 13, explained.variant + 14)
+    ref, alt = explained.attribution[:, site].sum(1)
+    assert ref > 0.1
+    assert abs(alt) < 0.2 * ref
+
+
+def test_reads_add_up_to_the_counts(explained):
+    model = checkpoint.load(DEMO / "models/cellA.fold0.torch")
+    predictor = engine.Predictor(model, GEOMETRY, device="cpu", batch_size=2)
+    h = predictor.predict(explained.bases)[1][:, 0].double()
+    assert explained.reads.sum(1) == pytest.approx(h.expm1().tolist(), rel=1e-6)
+
+
+def test_the_table_has_a_row_an_allele_with_its_bases(explained):
+    rows = explain.table([explained]).to_pylist()
+    assert [row["allele"] for row in rows] == ["reference", "alternate"]
+    truth = breaking()
+    for row, base in zip(rows, (truth["ref"], truth["alt"]), strict=True):
+        assert row["bases"][int(truth["pos"]) - 1 - row["start"]] == base
+        assert len(row["attribution"]) == len(row["bases"]) == 2114
+
+
+def explanation(lengths, reads, **allele):
+    row = {"allele_id": 7, "chrom": "1", "pos": 5, "ref": "A", "alt": "C"} | allele
+    return explain.Explanation(
+        allele=row | {"max_experiment": "liver", "max_logfc": 0.5},
+        group=0,
+        geometry=GEOMETRY,
+        start=0,
+        lengths=lengths,
+        bases=np.full((2, 2114), ord("A"), np.uint8),
+        reads=reads,
+        attribution=np.ones((2, 2114), np.float32),
+    )
+
+
+@pytest.mark.parametrize(("ref_len", "alt_len"), [(1, 1), (6, 1), (1, 6)])
+def test_an_indel_that_only_moves_the_profile_shows_no_difference(ref_len, alt_len):
+    reads = np.random.default_rng(0).random((2, 1000))
+    middle, both = 500, min(ref_len, alt_len)
+    reads[1, : middle + both] = reads[0, : middle + both]
+    reads[1, middle + alt_len :] = np.resize(reads[0, middle + ref_len :], 500 - alt_len)
+    _, (above, below) = figures.plt.subplots(2)
+    figures._profiles(above, below, explanation((ref_len, alt_len), reads))
+    change = below.collections[0].get_paths()[0].vertices[:, 1]
+    assert np.abs(change[: len(change) // 2 - 10]).max() == 0
+    figures.plt.close("all")
+
+
+@pytest.mark.parametrize("text", ["$x_", "<script>&", "A" * 10_000])
+def test_figures_hold_names_as_text_and_come_out_the_same_again(tmp_path, text):
+    one = explanation((1, 1), np.ones((2, 1000)), chrom=text, ref=text)
+    first = figures.draw_all([one], tmp_path / "a")
+    figures.draw_all([one], tmp_path / "b")
+    for kind in ("svg", "png"):
+        drawn = (tmp_path / "a" / f"7.{kind}").read_bytes()
+        assert drawn == (tmp_path / "b" / f"7.{kind}").read_bytes()
+        assert len(drawn) < 500_000
+    ElementTree.parse(tmp_path / "a/7.svg")
+    assert len(first) == 2
+
+
+def test_nothing_to_draw_gives_an_empty_folder_and_table(tmp_path):
+    assert figures.draw_all([], tmp_path / "top").schema == explain.SCHEMA
+    assert list((tmp_path / "top").iterdir()) == []
+
+
+def test_the_largest_effects_are_chosen_without_duplicates(tmp_path):
+    table = pa.table(
+        {
+            "allele_id": [0, 1, 2, 3],
+            "status": ["ok", "ok", "duplicate", "symbolic"],
+            "max_logfc": [0.1, -0.5, -0.5, None],
+        }
+    )
+    pq.write_table(table, tmp_path / "summary.parquet")
+    rows = explain.largest(tmp_path / "summary.parquet", 3)
+    assert [row["allele_id"] for row in rows] == [1, 0]

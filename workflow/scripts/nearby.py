@@ -1,0 +1,19 @@
+"""Say which genes, peaks and motif hits lie at each allele."""
+
+from pathlib import Path
+
+from veff import autotune, job
+from veff.inputs.reference import Reference
+from veff.outputs import nearby
+
+with job.logged(snakemake.log[0]):
+    autotune.enable()
+    params, files = snakemake.params, snakemake.input
+    aliases = Path(files.aliases) if files.aliases else None
+    nearby.write(
+        Path(snakemake.output[0]),
+        Path(files.alleles),
+        Reference.open(Path(files.reference[0]).parent, aliases),
+        peaks_of={name: Path(path) for name, path in params.peaks_of.items()},
+        **{kind: Path(path) for kind, path in params.files.items()},
+    )

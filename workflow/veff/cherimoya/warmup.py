@@ -1,0 +1,52 @@
+"""What must run once so that a job of some work benchmarks nothing?"""
+
+import hashlib
+
+import torch
+from cherimoya import Cherimoya
+
+from veff.cherimoya import attribution
+from veff.cherimoya.engine import Predictor, sample
+from veff.models.architecture import Geometry
+
+
+def exercise(work: dict, device: torch.device | str) -> str:
+    """Run one batch of the shape that `work` describes; the sha256 of what comes out.
+
+    Its `task` is 'score', or 'attribute', which attributes two windows with `batch_size` shuffles.
+
+    All that a job with this work launches on the device is launched here, the comparison of the
+    engines included, so that a cache warmed by this call needs no benchmark in a job. The model
+    is an untrained one of the geometry and the batch is fixed, so the digest says whether two
+    machines, or two caches, lead to the same bits.
+    """
+    geometry = Geometry(work["input_length"], work["output_length"])
+    model = Cherimoya(
+        n_filters=work["n_filters"],
+        n_layers=work["n_layers"],
+        expansion=work["expansion"],
+        signal_groups=work["signal_groups"],
+        n_control_tracks=work["n_control_tracks"],
+        trimming=geometry.trimming,
+        compile=False,
+        random_state=0,
+    )
+    if work["task"] == "attribute":
+        pair = sample(3, geometry.input_length)[::2]
+        found = attribution.attributions(
+            model.to(device).eval(), pair, 0, device, work["batch_size"]
+        )
+        return hashlib.sha256(found.tobytes()).hexdigest()
+    predictor = Predictor(
+        model,
+        geometry,
+        device=device,
+        precision=work["precision"],
+        engine=work["engine"],
+        batch_size=work["batch_size"],
+    )
+    outputs = predictor.predict(sample(work["batch_size"], geometry.input_length))
+    digest = hashlib.sha256()
+    for output in outputs:
+        digest.update(output.cpu().numpy().tobytes())
+    return digest.hexdigest()

@@ -1,0 +1,1 @@
+"""What a user brings: the reference, the variants, intervals; read and judged."""

@@ -1,0 +1,129 @@
+"""Which intervals of the reference does a BED or a GTF file hold?"""
+
+import gzip
+import logging
+import re
+import zlib
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from veff.errors import InputError
+from veff.inputs.reference import Reference
+
+_NAMES = [re.compile(rf'\b{key} "([^"]+)"') for key in ("gene_name", "gene_id")]
+
+
+class Interval(NamedTuple):
+    """[start, end), 0-based, on a contig given by its index; `more` is what its line says else."""
+
+    contig: int
+    start: int
+    end: int
+    more: list[str]
+
+
+def bed(path: Path, reference: Reference) -> Iterator[Interval]:
+    """The intervals of a BED file, in its order, with the columns from the fourth on.
+
+    Plain or gzip. Those on contigs that the reference does not have are left out with a
+    warning. Raises `InputError` that names the line that is no interval of this reference.
+    """
+    return _placed(path, reference, _bed_rows(path))
+
+
+def named(path: Path, reference: Reference) -> Iterator[Interval]:
+    """As `bed`, of a file that must have names: they are the first of the further columns."""
+    return _placed(path, reference, _with_names(path, _bed_rows(path)))
+
+
+def genes(path: Path, reference: Reference) -> Iterator[Interval]:
+    """As `named`, of a BED file or of the rows of feature ``gene`` of a GTF file.
+
+    Which it is is told from its first row. A gene's name is its gene_name, or else its gene_id.
+    """
+    fields = next(_lines(path), (0, ""))[1].split("\t")
+    is_gtf = len(fields) == 9 and not fields[1].isdecimal() and fields[3].isdecimal()
+    rows = _gtf_rows(path) if is_gtf else _with_names(path, _bed_rows(path))
+    return _placed(path, reference, rows)
+
+
+def _lines(path: Path) -> Iterator[tuple[int, str]]:
+    """The rows of a file, plain or gzip, and their line numbers."""
+    try:
+        with path.open("rb") as raw:
+            opened = gzip.open if raw.read(2) == b"\x1f\x8b" else open
+        with opened(path, "rt", encoding="utf-8") as file:
+            for number, line in enumerate(file, 1):
+                if line.strip() and not line.startswith(("#", "track", "browser")):
+                    yield number, line.rstrip("\r\n")
+    except (OSError, EOFError, zlib.error, UnicodeDecodeError) as error:
+        raise InputError(f"{path}: cannot be read as text, plain or gzip ({error})") from error
+
+
+def _bed_rows(path: Path) -> Iterator[tuple[int, str, int, int, list[str]]]:
+    for number, line in _lines(path):
+        name, *fields = line.split("\t") if "\t" in line else line.split()
+        if len(fields) < 2 or not (fields[0].isdecimal() and fields[1].isdecimal()):
+            raise InputError(
+                f"{path}, line {number}: expected a BED row: contig, start (from 0), end"
+            )
+        yield number, name, int(fields[0]), int(fields[1]), fields[2:]
+
+
+def _with_names(path: Path, rows: Iterable[tuple]) -> Iterator[tuple]:
+    for row in rows:
+        number, *_, more = row
+        if not more or not more[0].strip():
+            raise InputError(f"{path}, line {number}: expected a name in the fourth column")
+        yield row
+
+
+def _gtf_rows(path: Path) -> Iterator[tuple[int, str, int, int, list[str]]]:
+    found = False
+    for number, line in _lines(path):
+        fields = line.split("\t")
+        if len(fields) != 9 or not (fields[3].isdecimal() and fields[4].isdecimal()):
+            raise InputError(
+                f"{path}, line {number}: expected a GTF row: nine tab-separated columns, of which "
+                "the fourth and fifth are start (from 1) and end"
+            )
+        if fields[2] != "gene":
+            continue
+        name = next(filter(None, (key.search(fields[8]) for key in _NAMES)), None)
+        if name is None:
+            raise InputError(
+                f'{path}, line {number}: expected gene_name "…" or gene_id "…" in the ninth '
+                "column, as GTF has them; GFF3 is not read"
+            )
+        found = True
+        yield number, fields[0], int(fields[3]) - 1, int(fields[4]), [name[1]]
+    if not found:
+        raise InputError(
+            f"{path}: no row of feature gene; give a GTF file that has some, or the genes as a "
+            "BED file with names in its fourth column"
+        )
+
+
+def _placed(path: Path, reference: Reference, rows: Iterable[tuple]) -> Iterator[Interval]:
+    """Rows on the reference's contigs."""
+    contigs: dict[str, int | None] = {}
+    n = unknown = 0
+    for number, name, start, end, more in rows:
+        if name not in contigs:
+            contigs[name] = reference.contig(name)
+        contig = contigs[name]
+        if contig is None:
+            unknown += 1
+            continue
+        if not 0 <= start < end <= reference.lengths[contig]:
+            raise InputError(
+                f"{path}, line {number}: {start} to {end} is no region of {name}, which has "
+                f"{reference.lengths[contig]} bp; give a file of the reference's assembly"
+            )
+        n += 1
+        yield Interval(contig, start, end, more)
+    if not n:
+        raise InputError(f"{path}: no region on a contig of the reference; give a file of it")
+    if unknown:
+        logging.warning("%s: %d regions are on contigs that the reference lacks", path, unknown)

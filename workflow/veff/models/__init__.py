@@ -1,0 +1,1 @@
+"""Which models a run has, and what is known of them."""

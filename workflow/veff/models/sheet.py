@@ -1,0 +1,240 @@
+"""Which experiments and which checkpoints does the model sheet ask for?"""
+
+import csv
+import difflib
+import hashlib
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+
+from veff.errors import InputError
+from veff.models import catv1
+
+SOURCES = ("checkpoint", "catv1", "biosample")
+KNOWN = ("experiment", *SOURCES, "assay", "folds", "group", "peaks", "assembly", "output_length")
+OUTPUT_LENGTH = 1000  # what Cherimoya is trained with; a checkpoint does not state it
+HUB = "catv1:"  # before the name of a checkpoint that stands in CATv1's repository
+ACCESSION = re.compile(r"ENCSR\d{3}[A-Z]{3}")
+ASSEMBLIES = {"grch38": "hg38", "grch37": "hg19", "grcm38": "mm10", "grcm39": "mm39"}
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """One answer of the run: the checkpoints (folds) that are averaged into it.
+
+    A checkpoint is a path, or `catv1:` and a name in CATv1's repository. `group` is the signal
+    group of the models that is reported, None for all. `about` are the sheet's further columns,
+    as (name, value) pairs; they and `peaks` and `assembly` do not change what is predicted.
+    """
+
+    name: str
+    checkpoints: tuple[str, ...]
+    output_length: int = OUTPUT_LENGTH
+    group: int | None = None
+    peaks: str | None = None
+    assembly: str | None = None
+    about: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def files(self) -> list[str]:
+        """Its checkpoints that are the user's own files."""
+        return [one for one in self.checkpoints if not one.startswith(HUB)]
+
+    @property
+    def from_hub(self) -> list[str]:
+        """The names of its checkpoints in CATv1's repository."""
+        return [one.removeprefix(HUB) for one in self.checkpoints if one.startswith(HUB)]
+
+    @property
+    def predicting(self) -> dict:
+        """What decides its predictions, as plain values."""
+        keys = ("name", "checkpoints", "output_length", "group")
+        return {key: getattr(self, key) for key in keys}
+
+
+def read(path: str | Path, revision: str = "main") -> list[Experiment]:
+    """The experiments of a sheet, in the order of their first rows.
+
+    The sheet is tab-separated with a header. Each row has an `experiment` and one source of
+    checkpoints: `checkpoint`, a path; `catv1`, an ENCODE accession, with `folds`; or `biosample`
+    and `assay`, with `folds`, which are looked up in CATv1's metadata at that revision. Rows of
+    one experiment add up to its folds, in that order. Other columns: `group`, `peaks`,
+    `assembly`, `output_length`, and any that the user likes.
+
+    Raises `InputError` that names the sheet, the line and what is wrong with it.
+    """
+    folds: dict[str, list[str]] = {}
+    settings: dict[str, dict] = {}
+    about: dict[str, dict[str, list[str]]] = {}
+    with open(path, newline="", encoding="utf-8-sig") as handle:
+        rows = csv.DictReader(handle, delimiter="\t")
+        names = rows.fieldnames or []
+        _check_header(path, names)
+        for row in rows:
+            here = f"{path}, line {rows.line_num}"
+            if None in row or None in row.values():
+                raise InputError(f"{here}: expected {len(names)} tab-separated values")
+            values = {key: value.strip() for key, value in row.items()}
+            name = values["experiment"]
+            if not name:
+                raise InputError(f"{here}: experiment is empty; give a name")
+            try:
+                checkpoints, facts = _source(values, revision)
+                setting = _settings(values, facts)
+            except InputError as error:
+                raise InputError(f"{here}: {error}") from None
+            for checkpoint in checkpoints:
+                if checkpoint in folds.setdefault(name, []):
+                    raise InputError(f"{here}: {name} has {checkpoint!r} twice; remove one")
+                folds[name].append(checkpoint)
+            for key, value in setting.items():
+                if settings.setdefault(name, setting)[key] != value:
+                    raise InputError(f"{here}: {key} differs between the rows of {name}")
+            free = {key: value for key, value in values.items() if key not in KNOWN}
+            known = {key: value for key, value in facts.items() if value}
+            for key, value in {**known, **free}.items():
+                said = about.setdefault(name, {}).setdefault(key, [])
+                if value and value not in said:
+                    said.append(value)
+    if not folds:
+        raise InputError(f"{path}: no models; add a row with an experiment and a checkpoint")
+    return [
+        Experiment(
+            name,
+            tuple(folds[name]),
+            **settings[name],
+            about=tuple((key, ",".join(said)) for key, said in about.get(name, {}).items()),
+        )
+        for name in folds
+    ]
+
+
+def bundles(
+    experiments: list[Experiment],
+    models_per_job: int,
+    earlier: Mapping[str, list[str]] = MappingProxyType({}),
+) -> dict[str, list[Experiment]]:
+    """Experiments with at most `models_per_job` checkpoints in all, none parted, by bundle name.
+
+    The name is a hash of what decides the bundle's predictions, and all of a bundle have one
+    output length. `earlier` are bundles that the run already has: the names of their
+    experiments, by bundle name. Those whose content still stands in the sheet stay as they are,
+    and no new bundle reaches across one: so further experiments come in further bundles, and a
+    plan does not change while it is carried out.
+    """
+    by_name = {one.name: one for one in experiments}
+    kept: dict[str, tuple[str, list[Experiment]]] = {}
+    for name, members in sorted(earlier.items(), key=lambda item: (-len(item[1]), item[0])):
+        if all(one in by_name and one not in kept for one in members):
+            bundle = [by_name[one] for one in members]
+            if _name(bundle) == name:
+                kept |= dict.fromkeys(members, (name, bundle))
+
+    plan: dict[str, list[Experiment]] = {}
+    filling: list[Experiment] = []
+
+    def close() -> None:
+        if filling:
+            plan[_name(filling)] = filling.copy()
+            filling.clear()
+
+    for one in experiments:
+        if one.name in kept:
+            close()
+            name, bundle = kept[one.name]
+            plan[name] = bundle
+            continue
+        size = sum(len(other.checkpoints) for other in (*filling, one))
+        if filling and (size > models_per_job or one.output_length != filling[0].output_length):
+            close()
+        filling.append(one)
+    close()
+    return plan
+
+
+def _name(bundle: list[Experiment]) -> str:
+    text = json.dumps([one.predicting for one in bundle])
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+
+def _check_header(path: str | Path, names: list[str]) -> None:
+    fault = ""
+    if "experiment" not in names:
+        fault = "no column 'experiment'"
+    elif not set(SOURCES) & set(names):
+        fault = "no column 'checkpoint'"
+    for name in names:
+        if name not in KNOWN and (close := difflib.get_close_matches(name, KNOWN, 1, 0.8)):
+            fault = f"unknown column {name!r}; did you mean {close[0]!r}?"
+    if len(set(names)) < len(names) or "" in names:
+        fault = "a column without a name, or two of one name"
+    if fault:
+        raise InputError(
+            f"{path}, line 1: {fault}; expected tab-separated columns experiment, one of "
+            "checkpoint, catv1 (and folds) or biosample and assay (and folds), and, if needed, "
+            "group, peaks, assembly, output_length and columns of your own"
+        )
+
+
+def _source(values: dict[str, str], revision: str) -> tuple[list[str], dict[str, str]]:
+    """The checkpoints that a row asks for, and what else is known of them."""
+    checkpoint, accession, biosample, assay, folds = (
+        values.get(key, "") for key in (*SOURCES, "assay", "folds")
+    )
+    facts = {"biosample": biosample, "assay": assay}
+    if checkpoint and accession:
+        raise InputError("checkpoint and catv1 are both given; leave one empty")
+    if checkpoint:
+        if folds:
+            raise InputError("folds are of CATv1's models; give a row for each checkpoint")
+        if not Path(checkpoint).is_file():
+            raise InputError(f"there is no checkpoint {checkpoint!r}; give its path")
+        return [checkpoint], facts
+    if not accession:
+        if not biosample or not assay:
+            raise InputError("give a checkpoint, a catv1 accession, or biosample and assay")
+        found = catv1.find(biosample, assay, revision)
+        accession = found.accession
+        facts = {"biosample": found.biosample, "assay": found.assay}
+    elif not ACCESSION.fullmatch(accession):
+        raise InputError(f"catv1 is {accession!r}; expected an accession such as ENCSR000EOT")
+    names = [HUB + catv1.file(accession, fold) for fold in _folds(folds)]
+    return names, {"accession": accession, **facts}
+
+
+def _folds(text: str) -> list[int]:
+    if text in ("", "all"):
+        return list(catv1.FOLDS)
+    parts = [part.strip() for part in text.split(",")]
+    if not all(part.isdecimal() and int(part) in catv1.FOLDS for part in parts):
+        raise InputError(f"folds is {text!r}; expected all, or some of 0, 1, 2, 3, 4: 0,1")
+    return [int(part) for part in parts]
+
+
+def _settings(values: dict[str, str], facts: dict[str, str]) -> dict:
+    peaks, assembly = values.get("peaks", ""), values.get("assembly", "")
+    if peaks and not Path(peaks).is_file():
+        raise InputError(f"there is no file of peaks {peaks!r}; give the path of a BED file")
+    assembly = ASSEMBLIES.get(assembly.lower(), assembly) or None
+    if "accession" in facts:
+        if assembly not in (None, catv1.ASSEMBLY):
+            raise InputError(f"assembly is {assembly}, but CATv1 is of {catv1.ASSEMBLY}")
+        assembly = catv1.ASSEMBLY
+    return {
+        "output_length": _number(values, "output_length", 1) or OUTPUT_LENGTH,
+        "group": _number(values, "group", 0),
+        "peaks": peaks or None,
+        "assembly": assembly,
+    }
+
+
+def _number(values: dict[str, str], key: str, least: int) -> int | None:
+    text = values.get(key, "")
+    if not text:
+        return None
+    if not text.isdecimal() or int(text) < least:
+        raise InputError(f"{key} is {text!r}; expected a whole number, {least} or more")
+    return int(text)

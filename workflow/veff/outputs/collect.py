@@ -1,0 +1,129 @@
+"""How do the parts that the scoring jobs wrote become the tables of the run?"""
+
+import json
+import logging
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from veff.outputs.summary import Summary
+from veff.scoring import columns
+from veff.scoring.null import Nulls, judge
+from veff.tables import parquet, tsv_gz, write_parquet
+
+KEYS = list(columns.ALLELE)
+
+
+def collect(
+    alleles: Path,
+    answers: list[list[Path]],
+    folds: list[list[Path]],
+    experiments: list[str],
+    *,
+    partitioned: bool = False,
+    nulls: Nulls | None = None,
+    fdr: float | None = None,
+    annotations: Path | None = None,
+    metadata: dict | None = None,
+    scores: Path,
+    folds_out: Path,
+    summary: Path,
+    summary_tsv: Path,
+) -> None:
+    """Stack the experiments' answers, and their folds', over all chunks.
+
+    `answers` and `folds` are the part files, a list a bundle, each in the order of the
+    chunks; a part has one row group an experiment. Written are `scores` (the answers),
+    `folds_out`, and `summary` and `summary_tsv`, one row an allele. `experiments` says in which
+    order they come. Alleles come in input order within an experiment; a duplicate has the scores
+    of the allele that it repeats. `partitioned` makes `scores` and `folds_out` folders with one
+    file an experiment (`tables.parquet`). `annotations` is a table that `veff.annotations`
+    wrote, for the summary to have its columns too.
+    `nulls` and `fdr` are for `null.judge`; `metadata` (`provenance.of_scores`) goes into the
+    Parquet files' schemas, into a file of one experiment what is about that one. One
+    experiment is held in memory at a time.
+
+    Raises `RuntimeError` if an experiment does not have every scoreable allele exactly once.
+    """
+    table = pq.read_table(alleles)
+    stack = _Stack(table)
+    best = Summary(table)
+    metadata = metadata or {"experiments": {}}
+
+    def described(schema: pa.Schema, names: list[str]) -> pa.Schema:
+        """With what the metadata say of these experiments."""
+        own = {name: metadata["experiments"].get(name) for name in names}
+        return schema.with_metadata({"veff": json.dumps(metadata | {"experiments": own})})
+
+    schema = columns.answers(nulls is not None, fdr is not None)
+    with parquet(scores, described(schema, experiments), partitioned) as write:
+        for experiment in _experiments(answers, experiments):
+            name = experiment["experiment"][0].as_py()
+            if nulls is not None:
+                experiment = judge(experiment, nulls[name], fdr)
+            rows = stack.rows(experiment, described(schema, [name]))
+            write(rows)
+            best.add(rows)
+            logging.info("%s: %d rows", name, len(rows))
+    schema = columns.FOLDS
+    with parquet(folds_out, described(schema, experiments), partitioned) as write:
+        for experiment in _experiments(folds, experiments):
+            name = experiment["experiment"][0].as_py()
+            write(stack.rows(experiment, described(schema, [name])))
+    rows = best.table(annotations and pq.read_table(annotations))
+    rows = rows.cast(described(rows.schema, experiments))
+    write_parquet(summary, [rows])
+    with tsv_gz(summary_tsv, rows.schema) as tsv:
+        tsv.write(rows)
+
+
+def _experiments(bundles: list[list[Path]], order: list[str]) -> Iterator[pa.Table]:
+    """For each experiment in order, its rows over all chunks; nothing where no chunk is."""
+    where = {}
+    for parts in filter(None, bundles):
+        first = pq.ParquetFile(parts[0])
+        for group in range(first.num_row_groups):
+            name = first.read_row_group(group, ["experiment"])["experiment"][0].as_py()
+            where[name] = parts, group
+    for name in order if where else ():
+        parts, group = where[name]
+        yield pa.concat_tables(pq.ParquetFile(part).read_row_group(group) for part in parts)
+
+
+class _Stack:
+    """Puts what was scored beside the alleles that it is about."""
+
+    def __init__(self, alleles: pa.Table):
+        scored = alleles.filter(pc.is_valid(alleles["scored_as"]))
+        self._keys = scored.select(KEYS)
+        self._scored_as = scored["scored_as"].to_numpy()
+        self._expected = np.unique(self._scored_as)
+
+    def rows(self, experiment: pa.Table, schema: pa.Schema) -> pa.Table:
+        """The rows of one experiment, for duplicates too, by allele and then as they came."""
+        ids = experiment["allele_id"].to_numpy()
+        order = np.argsort(ids, kind="stable")
+        found, per_allele = np.unique(ids, return_counts=True)
+        n = per_allele[0] if len(per_allele) else 1
+        if not np.array_equal(found, self._expected) or not np.all(per_allele == n):
+            raise RuntimeError(
+                f"{experiment['experiment'][0]}: scored {len(found)} alleles, expected "
+                f"{len(self._expected)}, each the same number of times; remove the parts and "
+                "run again, and report this"
+            )
+        first = np.searchsorted(found, self._scored_as) * n
+        rows = order[(first[:, None] + np.arange(n)).ravel()]
+        keys = self._keys.take(np.repeat(np.arange(len(self._keys)), n))
+        scores = experiment.take(rows)
+        parts = {name: keys[name] if name in KEYS else scores[name] for name in schema.names}
+        return pa.table(parts, schema=schema)
+
+
+def by_bundle(parts: list[str], n_bundles: int) -> list[list[str]]:
+    """The parts of all jobs, bundle after bundle, as a list a bundle."""
+    n = len(parts) // n_bundles
+    return [parts[i * n : (i + 1) * n] for i in range(n_bundles)]

@@ -1,0 +1,143 @@
+"""What does the annotated VCF say of an allele, and how is it defined in the header?"""
+
+import re
+from collections.abc import Iterator
+from itertools import groupby, islice
+from pathlib import Path
+
+import numpy as np
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
+
+import veff
+from veff.names import cut, distinct
+from veff.scoring import columns
+from veff.tables import dataset
+
+DIGITS = 5
+# Of the largest effect over the experiments: field, column of the summary, type, meaning.
+MAX = (
+    ("CHERI_STATUS", "status", "String", "ok or duplicate where scored, else why not"),
+    ("CHERI_MAX_LOGFC", "max_logfc", "Float", "logfc with the largest absolute value: {logfc}"),
+    ("CHERI_MAX_JSD", "max_jsd", "Float", "jsd in that experiment: {jsd}"),
+    ("CHERI_PVAL", "max_pval", "Float", "abs_logfc.pval in that experiment: {abs_logfc.pval}"),
+    ("CHERI_MAX_EXP", "max_experiment", "String", "the experiment of the largest absolute logfc"),
+)
+# One set an experiment: the field, the column of the scores.
+FIELDS = {"LOGFC": "logfc", "JSD": "jsd", "PVAL": "abs_logfc.pval"}
+FORMULAS = {name: column.formula for name, column in {**columns.SCORES, **columns.NULL}.items()}
+SOURCE = f'Source="cherimoya-veff",Version="{veff.__version__}"'
+
+
+# VEP and bcftools split INFO at these.
+UNSAFE = str.maketrans({c: "_" for c in " ,;=\t"})
+
+
+class PerExperiment:
+    """The scores of the first experiments of the sheet, as fields of their own.
+
+    Of several signal groups, that of the largest effect speaks for its experiment, as in the
+    summary. `models` are the descriptions of all models, `n_alleles` the alleles of the input.
+    """
+
+    def __init__(self, scores: Path, models: list[dict], n: int, n_alleles: int):
+        by_name = groupby(models, lambda model: model["experiment"])
+        self._hashes = {
+            name: [model["sha256"][:12] for model in folds] for name, folds in islice(by_name, n)
+        }
+        data = dataset(scores)
+        self._columns = {
+            field: column for field, column in FIELDS.items() if column in data.schema.names
+        }
+        keys = [re.sub(r"[^0-9A-Za-z_.]", "_", cut(name)) for name in self._hashes]
+        # (field, experiment, column), in the order of the values.
+        self._fields = [
+            (f"CHERI_{field}_{key}", name, column)
+            for key, name in zip(distinct(keys, "{}_{}"), self._hashes, strict=True)
+            for field, column in self._columns.items()
+        ]
+        shape = (len(self._hashes), len(self._columns), n_alleles)
+        self._values = np.full(shape, np.nan, np.float32)
+        numbers = {name: i for i, name in enumerate(self._hashes)}
+        wanted = ds.field("experiment").isin(list(numbers))
+        names = ["allele_id", "experiment", *self._columns.values()]
+        for batch in data.to_batches(columns=names, filter=wanted):
+            for name in pc.unique(batch["experiment"]).to_pylist():
+                rows = batch.filter(pc.equal(batch["experiment"], name))
+                self._take(self._values[numbers[name]], rows)
+
+    def _take(self, values: np.ndarray, rows) -> None:
+        order = np.argsort(np.abs(rows["logfc"].to_numpy()), kind="stable")
+        allele = rows["allele_id"].to_numpy()[order]
+        # Of an allele's groups the last one written, that of the largest effect, stays.
+        larger = ~(np.abs(rows["logfc"].to_numpy()[order]) <= np.abs(values[0, allele]))
+        for row, column in zip(values, self._columns.values(), strict=True):
+            row[allele[larger]] = rows[column].to_numpy()[order][larger]
+
+    def header(self) -> list[str]:
+        """Lines that define the fields."""
+        return [
+            _definition(
+                field,
+                "Float",
+                f"{column} = {FORMULAS[column]} under experiment {cut(name)}, models "
+                f"{' '.join(self._hashes[name])} (sha256)",
+            )
+            for field, name, column in self._fields
+        ]
+
+    def text(self, first: int, n: int) -> str:
+        """The fields of `n` alleles from `first` on, those of one record."""
+        values = self._values[:, :, first : first + n].reshape(-1, n)
+        return ";".join(
+            f"{name}={','.join(map(_text, row))}"
+            for (name, *_), row in zip(self._fields, values.tolist(), strict=True)
+        )
+
+
+def header(experiments: PerExperiment) -> list[str]:
+    """Lines that define what `texts` adds: formula, models, precision, version."""
+    known = {f"{{{name}}}": formula for name, formula in FORMULAS.items()}
+    lines = []
+    for field, _, kind, meaning in MAX:
+        for name, formula in known.items():
+            meaning = meaning.replace(name, formula)
+        lines.append(_definition(field, kind, meaning))
+    return lines + experiments.header()
+
+
+def texts(summary: Path, experiments: PerExperiment) -> Iterator[str]:
+    """For each record of the input, in order, the text to add to its INFO column.
+
+    Every field has one value an ALT; a record without ALT gets none.
+    """
+    names = ["allele_id", "record", "alt", *(column for _, column, *_ in MAX)]
+    for _, alleles in groupby(_rows(summary, names), lambda row: row[1]):
+        ids, _, alts, *values = zip(*alleles, strict=True)
+        if alts == (".",):
+            yield ""
+            continue
+        fields = [
+            f"{field}={','.join(map(_text, value))}"
+            for (field, *_), value in zip(MAX, values, strict=True)
+        ]
+        yield ";".join([*fields, *filter(None, [experiments.text(ids[0], len(ids))])])
+
+
+def _definition(field: str, kind: str, meaning: str) -> str:
+    if kind == "Float":
+        meaning += f"; {DIGITS} significant digits"
+    meaning = re.sub(r'["\\]', "'", meaning)
+    return f'##INFO=<ID={field},Number=A,Type={kind},Description="{meaning}",{SOURCE}>'
+
+
+def _rows(path: Path, names: list[str]) -> Iterator[tuple]:
+    for batch in pq.ParquetFile(path).iter_batches(columns=names):
+        yield from zip(*(column.to_pylist() for column in batch.columns), strict=True)
+
+
+def _text(value) -> str:
+    if value is None or value != value:  # missing, or NaN
+        return "."
+    return f"{value:.{DIGITS}g}" if isinstance(value, float) else str(value).translate(UNSAFE)

@@ -1,0 +1,134 @@
+"""What made this run: versions, inputs, models, machines, and how fast was it?"""
+
+import hashlib
+import json
+import platform
+from collections import Counter
+from importlib import metadata
+from pathlib import Path
+
+import veff
+from veff import autotune
+from veff.models import descriptions
+from veff.tables import read_json
+
+PACKAGES = ("cherimoya", "torch", "triton", "snakemake", "pysam", "pyarrow", "numpy")
+
+
+def sha256(path: str | Path) -> str:
+    with open(path, "rb") as handle:
+        return hashlib.file_digest(handle, "sha256").hexdigest()
+
+
+def versions() -> dict[str, str]:
+    """Of this project, of Python, and of each package that it rests on and that is installed."""
+    found = {"cherimoya-veff": veff.__version__, "python": platform.python_version()}
+    for package in PACKAGES:
+        try:
+            found[package] = metadata.version(package)
+        except metadata.PackageNotFoundError:
+            continue
+    return found
+
+
+def job(seconds: float, n_alleles: int, n_models: int, tuned: dict) -> dict:
+    """What one scoring job leaves behind, beside its scores; `tuned` is `autotune.report`'s."""
+    return {
+        "host": platform.node(),
+        "device": tuned["gpu"] or "CPU",
+        "alleles": n_alleles,
+        "models": n_models,
+        "seconds": round(seconds, 3),
+        "alleles_per_s": round(n_alleles / seconds, 1),
+        "versions": versions(),
+        "autotune": tuned,
+    }
+
+
+def mixed(record: dict) -> str:
+    """What must be said of a run that several kinds of device scored, '' of one; of its record."""
+    devices = record["scoring"]["devices"]
+    if len(devices) < 2:
+        return ""
+    each = ", ".join(f"{name} ({n} jobs)" for name, n in sorted(devices.items()))
+    return f"scored on {each}: the last digits can differ between them; gpu_model keeps to one"
+
+
+def of_scores(
+    models: list[dict], how: dict, nulls: dict[str, str], peaks: dict[str, str], fdr: float | None
+) -> dict:
+    """What the tables of scores say of themselves in their metadata.
+
+    `how` is what decides a prediction besides the models; by experiment, `nulls` are the hashes
+    and `peaks` the files of those that have any.
+    """
+    experiments: dict[str, dict] = {}
+    for one in models:
+        said = experiments.setdefault(one["experiment"], {"models_sha256": []})
+        said["models_sha256"].append(one["sha256"])
+    for name, digest in nulls.items():
+        reference_set = peaks.get(name, "reference windows of the null")
+        experiments[name] |= {"null": digest, "reference_set": reference_set}
+    return {
+        "cherimoya-veff": veff.__version__,
+        **how,
+        "fdr": fdr,
+        "experiments": experiments,
+    }
+
+
+def run(
+    config: dict,
+    contigs: Path,
+    prepared: Path,
+    models: Path,
+    setups: list[Path],
+    jobs: list[Path],
+    null_jobs: list[Path],
+    top_jobs: list[Path] = (),
+) -> dict:
+    """The record of the whole run, from what its rules wrote.
+
+    Raises `RuntimeError` if the statuses do not add up to the alleles of the input.
+    """
+    summary = read_json(prepared)
+    if sum(summary["statuses"].values()) != summary["alleles"]:
+        raise RuntimeError(
+            f"{prepared}: {summary['alleles']} alleles, but the statuses add up to "
+            f"{sum(summary['statuses'].values())}; report this"
+        )
+    records = [read_json(path) for path in jobs]
+    null_records = [read_json(path) for path in null_jobs]
+    other_records = [*null_records, *(read_json(path) for path in top_jobs)]
+    seconds = sum(record["seconds"] for record in records)
+    scored = sum(record["alleles"] * record["models"] for record in records)
+    text = json.dumps(config, sort_keys=True)
+    reference = read_json(contigs)
+    described = read_json(models)
+    return {
+        "versions": versions(),
+        "config": config,
+        "config_sha256": hashlib.sha256(text.encode()).hexdigest(),
+        "reference": {
+            "path": config["reference"],
+            "sha256": reference["sha256"],
+            "assembly": reference["assembly"],
+        },
+        "variants": {"path": config["variants"], "sha256": sha256(config["variants"])},
+        "models": described,
+        "catv1": descriptions.origin(described),
+        "duplicates": descriptions.duplicates(described),
+        "alleles": summary,
+        "setup": {Path(path).stem: read_json(path) for path in setups},
+        "scoring": {
+            "jobs": len(records),
+            "devices": Counter(record["device"] for record in records),
+            "seconds": round(seconds, 3),
+            "allele_models_per_s": round(scored / seconds, 1) if seconds else None,
+            "autotune": autotune.total(one["autotune"] for one in (*records, *other_records)),
+        },
+        "nulls": {
+            "jobs": len(null_records),
+            "seconds": round(sum(record["seconds"] for record in null_records), 3),
+        },
+    }

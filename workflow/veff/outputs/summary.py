@@ -1,0 +1,139 @@
+"""What is the largest effect of each allele, over all experiments?"""
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from veff.scoring import columns
+from veff.scoring.columns import Column
+
+ALPHA = 0.01  # of abs_logfc.pval, where the configuration gives no false discovery rate
+
+COLUMNS = {
+    "allele_id": columns.ALLELE["allele_id"],
+    "record": Column(pa.int64(), "number of the record in the input, from 0"),
+    **columns.ALLELE,
+    "status": Column(pa.string(), "ok, duplicate, or why the allele was not scored"),
+    "max_experiment": Column(pa.string(), "the experiment with the largest abs_logfc"),
+    "max_logfc": Column(pa.float64(), "logfc in that experiment", "log2"),
+    "max_jsd": Column(pa.float64(), "jsd in that experiment", "0 to 1"),
+    "max_pval": Column(
+        pa.float64(), "abs_logfc.pval in that experiment; missing without nulls", "0 to 1"
+    ),
+    "n_experiments": Column(pa.int32(), "in which the allele was scored", "experiments"),
+    "n_significant": Column(
+        pa.int32(),
+        f"in which it is significant_in_run, or, without fdr, has abs_logfc.pval < {ALPHA}; "
+        "missing without nulls",
+        "experiments",
+    ),
+    "direction_consistency": Column(
+        pa.float64(), "share of the experiments whose logfc has the sign of max_logfc", "0 to 1"
+    ),
+}
+SCHEMA = columns.schema(COLUMNS)
+KEYS = SCHEMA.names[: SCHEMA.get_field_index("max_experiment")]
+
+
+class Summary:
+    """Keeps, for each allele, the experiment with the largest absolute log fold change.
+
+    Of several signal groups, that of the largest effect speaks for its experiment.
+    """
+
+    def __init__(self, alleles: pa.Table):
+        self._alleles = alleles.select(KEYS)
+        n = len(alleles)
+        self._logfc, self._jsd, self._pval = np.full((3, n), np.nan)
+        self._experiment = np.full(n, -1, np.int32)
+        self._significant, self._up, self._down = np.zeros((3, n), np.int32)
+        self._names: list[str] = []
+        self._judged = False
+
+    def add(self, rows: pa.Table) -> None:
+        """Take in the rows of one experiment, by allele; of equal effects the first one stays."""
+        if not len(rows):
+            return
+        self._names.append(rows["experiment"][0].as_py())
+        n_groups = len(pc.unique(rows["group"]))
+        sizes = np.abs(rows["logfc"].to_numpy()).reshape(-1, n_groups)
+        rows = rows.take(np.arange(len(sizes)) * n_groups + sizes.argmax(1))
+        allele, logfc, jsd = (rows[c].to_numpy() for c in ("allele_id", "logfc", "jsd"))
+        self._up[allele] += logfc > 0
+        self._down[allele] += logfc < 0
+        larger = ~(np.abs(logfc) <= np.abs(self._logfc[allele]))
+        chosen = allele[larger]
+        self._logfc[chosen], self._jsd[chosen] = logfc[larger], jsd[larger]
+        self._experiment[chosen] = len(self._names) - 1
+        if "abs_logfc.pval" not in rows.column_names:
+            return
+        self._judged = True
+        pval = rows["abs_logfc.pval"].to_numpy()
+        self._pval[chosen] = pval[larger]
+        with_fdr = "significant_in_run" in rows.column_names
+        self._significant[allele] += rows["significant_in_run"] if with_fdr else pval < ALPHA
+
+    def table(self, annotations: pa.Table | None = None) -> pa.Table:
+        """One row an allele, in input order; no values where it was not scored.
+
+        `annotations`, with a row for each too, are its last columns.
+        """
+        unscored = self._experiment < 0
+        unjudged = unscored | (not self._judged)
+        n = len(self._names)
+        alike = np.select(
+            [self._logfc > 0, self._logfc < 0], [self._up, self._down], n - self._up - self._down
+        )
+        values = {
+            "max_experiment": pa.array(self._names, pa.string()).take(
+                pa.array(self._experiment, mask=unscored)
+            ),
+            "max_logfc": pa.array(self._logfc, mask=unscored),
+            "max_jsd": pa.array(self._jsd, mask=unscored),
+            "max_pval": pa.array(self._pval, mask=unjudged),
+            "n_experiments": pa.array(np.full(len(unscored), n, np.int32), mask=unscored),
+            "n_significant": pa.array(self._significant, mask=unjudged),
+            "direction_consistency": pa.array(alike / max(n, 1), mask=unscored),
+        }
+        table = pa.table({name: self._alleles[name] for name in KEYS} | values, schema=SCHEMA)
+        if annotations is not None:
+            for field in annotations.drop_columns("allele_id").schema:
+                table = table.append_column(field, annotations[field.name])
+        return table
+
+
+def closing(outdir: str | Path, n: int = 10) -> str:
+    """The alleles with the largest effects, and where the results are, for a person to read."""
+    outdir = Path(outdir)
+    table = pq.read_table(outdir / "summary.parquet")
+    scored = table.filter(pc.is_valid(table["max_logfc"]))
+    order = np.argsort(-np.abs(scored["max_logfc"].to_numpy()), kind="stable")[:n]
+    lines = [f"{len(scored)} of {len(table)} alleles have scores; the largest effects:"]
+    lines.append(
+        f"  {'chrom':<10}{'pos':>11}  {'ref>alt':<20}{'log2 FC':>10}{'JSD':>10}{'p':>9}"
+        "  experiment"
+    )
+    for row in scored.take(order).to_pylist():
+        change = f"{row['ref']}>{row['alt']}"
+        change = change if len(change) <= 18 else f"{change[:17]}…"
+        lines.append(
+            f"  {row['chrom']:<10}{row['pos']:>11}  {change:<20}{row['max_logfc']:>#10.3g}"
+            f"{row['max_jsd']:>#10.3g}{_p(row['max_pval']):>9}  {row['max_experiment']}"
+        )
+    unscored = table.filter(pc.is_null(table["max_logfc"]))
+    if len(unscored):
+        counts = unscored["status"].value_counts().to_pylist()
+        reasons = ", ".join(f"{count['counts']} {count['values']}" for count in counts)
+        lines.append(f"Not scored: {reasons} (alleles.parquet says why, allele by allele)")
+    scores = "scores.tsv.gz" if (outdir / "scores.tsv.gz").exists() else "scores.parquet"
+    lines.append(
+        f"Results are in {outdir}: report.html, summary.tsv.gz, {scores}, annotated.vcf.gz"
+    )
+    return "\n".join(lines)
+
+
+def _p(value: float | None) -> str:
+    return "" if value is None else f"{value:.2g}"

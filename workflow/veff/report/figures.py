@@ -1,0 +1,143 @@
+"""What does an allele change: its profiles and attributions as a picture."""
+
+import logging
+from collections.abc import Iterable
+from pathlib import Path
+
+import matplotlib
+
+matplotlib.use("Agg")
+import matplotlib.pyplot as plt
+import numpy as np
+import pyarrow as pa
+from matplotlib.collections import PatchCollection
+from matplotlib.patches import PathPatch
+from matplotlib.path import Path as Outline
+from matplotlib.textpath import TextPath
+from matplotlib.transforms import Affine2D
+
+from veff.names import cut
+from veff.scoring import explain, windows
+from veff.scoring.explain import Explanation
+from veff.tables import aside
+
+# Okabe and Ito's colours, which colour-blind readers tell apart.
+REFERENCE, ALTERNATE, CHANGE = "#000000", "#D55E00", "#0072B2"
+BASES = {"A": "#009E73", "C": "#0072B2", "G": "#E69F00", "T": "#D55E00"}
+FLANK = 30  # bp of the logos on each side of the alleles
+LONGEST = 40  # bp of an allele that a logo shows
+STYLE = {
+    "font.size": 9,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "svg.fonttype": "none",
+    "svg.hashsalt": "veff",
+    "text.parse_math": False,  # names may hold dollar signs
+}
+
+
+def draw(one: Explanation, png: Path, svg: Path, title: str) -> None:
+    """Both alleles' profiles, their difference, and logos of their attributions."""
+    with plt.rc_context(STYLE):
+        rows = 2 if one.attribution is None else 4
+        figure, axes = plt.subplots(
+            rows, figsize=(9, 1.7 * rows), layout="constrained", squeeze=True
+        )
+        figure.suptitle(title, x=0.01, ha="left", fontsize=10, fontweight="bold")
+        _profiles(axes[0], axes[1], one)
+        if one.attribution is not None:
+            _logos(axes[2:], one)
+        else:
+            axes[1].set_xlabel("bp from the variant (no attributions: a window has an N)")
+        figure.align_ylabels()
+        for path, kind in ((png, "png"), (svg, "svg")):
+            metadata = {"Date": None} if kind == "svg" else {"Software": None}
+            figure.savefig(path, format=kind, dpi=110, metadata=metadata)
+        plt.close(figure)
+
+
+def _profiles(above: plt.Axes, below: plt.Axes, one: Explanation) -> None:
+    """The alternate's profile, and the difference, at the positions that both alleles have."""
+    length = one.geometry.output_length
+    ref_len, alt_len = one.lengths
+    breakpoint_, shift = windows.alignment(np.array([ref_len]), np.array([alt_len]), one.geometry)
+    shift = int(shift[0])
+    t = np.arange(length - abs(shift))
+    behind = t >= breakpoint_[0]
+    ref, alt = t + max(shift, 0) * behind, t + max(-shift, 0) * behind
+    zero = one.variant - one.geometry.trimming
+    x = np.arange(length) - zero
+    above.plot(x, one.reads[0], color=REFERENCE, lw=1, label=_name("reference", one, 0))
+    above.plot(x[ref], one.reads[1, alt], color=ALTERNATE, lw=1, label=_name("alternate", one, 1))
+    above.set(ylabel="reads / bp", ylim=(0, None))
+    above.legend(frameon=False, fontsize=8, loc="upper right")
+    change = one.reads[1, alt] - one.reads[0, ref]
+    below.fill_between(x[ref], change, color=CHANGE, lw=0)
+    below.axhline(0, color="#999999", lw=0.6)
+    below.set(ylabel="alternate −\nreference", xlabel="bp from the variant")  # noqa: RUF001
+    for axes in (above, below):
+        axes.set_xlim(x[0], x[-1])
+        axes.axvline(0, color="#bbbbbb", lw=0.6, zorder=0)
+
+
+def _name(kind: str, one: Explanation, row: int) -> str:
+    bases = one.allele["ref" if row == 0 else "alt"]
+    return f"{kind} {cut(bases, 20)}"
+
+
+def _logos(axes, one: Explanation) -> None:
+    """The alleles' attributions around the variant, on one scale; the allele's bases shaded."""
+    first = one.variant - FLANK
+    width = 2 * FLANK + max(1, *(min(n, LONGEST) for n in one.lengths))
+    shown = slice(first, first + width)
+    values = one.attribution[:, shown]
+    low, high = min(values.min(), 0), max(values.max(), 0)
+    room = 0.06 * (high - low) or 1.0
+    for row, (ax, kind) in enumerate(zip(axes, ("reference", "alternate"), strict=True)):
+        letters = one.bases[row, shown].tobytes().decode()
+        for base, colour in BASES.items():
+            patches = [
+                PathPatch(_letter(base, x - FLANK, values[row, x]))
+                for x, letter in enumerate(letters)
+                if letter == base and values[row, x]
+            ]
+            ax.add_collection(PatchCollection(patches, facecolor=colour, edgecolor="none"))
+        n = min(one.lengths[row], LONGEST)
+        ax.axvspan(-0.5, max(n, 0.08) - 0.5, color="#f0e442", alpha=0.35, lw=0, zorder=0)
+        ax.axhline(0, color="#999999", lw=0.6)
+        ax.set(xlim=(-FLANK - 0.5, width - FLANK - 0.5), ylim=(low - room, high + room))
+        ax.set_ylabel(f"{kind}\nattribution")
+    axes[-1].set_xlabel("bp from the variant, as in each allele")
+
+
+def _letter(base: str, x: float, height: float) -> Outline:
+    """A letter one unit wide about `x`, from 0 to `height`; upside down where that is negative."""
+    outline = _OUTLINES[base]
+    box = outline.get_extents()
+    fitted = Affine2D().translate(-box.x0, -box.y0).scale(0.94 / box.width, height / box.height)
+    return outline.transformed(fitted.translate(x - 0.47, 0))
+
+
+_OUTLINES = {base: TextPath((0, 0), base, size=1) for base in BASES}
+
+
+def draw_all(explained: Iterable[Explanation], folder: Path) -> pa.Table:
+    """Draw each explanation to `folder`, and return their attributions as `explain.table` does.
+
+    Files are named by the number of the allele in the input (`allele_id`).
+    """
+    tables = [explain.table([])]
+    with aside(folder) as drawn:
+        drawn.mkdir(parents=True)
+        for one in explained:
+            row = one.allele
+            title = (
+                f"{cut(row['chrom'], 20)}:{row['pos']} {cut(row['ref'], 20)}>"
+                f"{cut(row['alt'], 20)} in {cut(row['max_experiment'])}: "
+                f"log2 fold change {row['max_logfc']:#.3g}"
+            )
+            number = row["allele_id"]
+            draw(one, drawn / f"{number}.png", drawn / f"{number}.svg", title)
+            logging.info("%d: drawn", number)
+            tables.append(explain.table([one]))
+    return pa.concat_tables(tables)

@@ -1,0 +1,1 @@
+"""From windows of the genome to effects."""

@@ -1,0 +1,251 @@
+"""How unusual is a score under this model?
+
+A null is what an experiment says of random SNVs (`sampling.sample`). It belongs to that
+experiment's models, to one window geometry and to one way of sampling and scoring, which are its
+identity; it does not depend on which variants share a run, and is kept under the hash of its
+identity.
+"""
+
+import hashlib
+import json
+import logging
+from collections.abc import Callable, Iterable, Iterator
+from itertools import groupby
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from scipy.stats import false_discovery_control
+
+from veff import tables
+from veff.errors import InputError
+from veff.inputs.reference import Reference
+from veff.scoring import columns, sampling
+
+METADATA = b"nulls"
+KEPT = ["group", *columns.SCORES]
+JUDGED_BY = [*columns.SCORES, "reference_counts"]
+
+
+def identities(
+    descriptions: list[dict], reference_sha256: str, settings: dict, how: dict
+) -> dict[str, dict]:
+    """What the null of each experiment depends on, by experiment, in order.
+
+    `settings` has `n`, `seed`, `scheme`, `regions` (a path or None) and, where experiments have
+    peaks, `peaks` (their paths, by experiment); `how` is what decides a prediction besides the
+    models: `ensemble`, `reverse_complement`, `precision`, `version`.
+    """
+    regions, peaks = settings["regions"], settings.get("peaks", {})
+    shared = {
+        **{key: settings[key] for key in ("n", "seed", "scheme")},
+        "regions_sha256": regions and _sha256(Path(regions).read_bytes()),
+        "reference_sha256": reference_sha256,
+        **how,
+    }
+    return {
+        name: {
+            "models_sha256": [fold["sha256"] for fold in folds],
+            "group": folds[0].get("group"),
+            "input_length": folds[0]["input_length"],
+            "output_length": folds[0]["output_length"],
+            "peaks_sha256": _sha256(Path(peaks[name]).read_bytes()) if name in peaks else None,
+            **shared,
+        }
+        for name, folds in _experiments(descriptions)
+    }
+
+
+def digest(identity: dict) -> str:
+    """The hash that a null is kept under."""
+    return _sha256(json.dumps(identity, sort_keys=True).encode())[:32]
+
+
+def make(
+    descriptions: list[dict],
+    reference: Reference,
+    settings: dict,
+    wanted: dict[str, dict],
+    folder: Path,
+    score: Callable[[pa.Table, Reference, list[dict]], list[pa.Table]],
+) -> list[pa.Table]:
+    """The nulls of the experiments, a table each, in order; scored where `folder` lacks them.
+
+    `wanted` are the experiments' `identities`. `score` gives the answers to alleles, one table
+    an experiment. New nulls are kept in `folder`, which runs may share.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    files = {name: folder / f"{digest(identity)}.parquet" for name, identity in wanted.items()}
+    missing = [one for one in descriptions if not files[one["experiment"]].exists()]
+    for input_length, peaks, group in _alike(missing, settings.get("peaks", {})):
+        drawn = {key: settings[key] for key in ("n", "seed")}
+        genome, alleles = sampling.sample(
+            reference,
+            input_length,
+            **drawn,
+            scheme=settings["scheme"],
+            regions=settings["regions"] and Path(settings["regions"]),
+        )
+        answers = of_reference_set = score(alleles, genome, group)
+        if peaks:
+            centres = sampling.centres(Path(peaks), reference, input_length, **drawn)
+            of_reference_set = score(centres, reference, group)
+        for answer, active in zip(answers, of_reference_set, strict=True):
+            name = answer["experiment"][0].as_py()
+            kept = answer.select(KEPT).append_column("reference_counts", active["ref_counts"])
+            write(files[name], [kept], [wanted[name]])
+            logging.info("%s: a null of %d SNVs, kept as %s", name, len(alleles), files[name])
+    return [Nulls([path], wanted)[name] for name, path in files.items()]
+
+
+def _alike(descriptions: list[dict], peaks: dict[str, str]) -> Iterator[tuple]:
+    """Experiments that share windows: the windows' length, the peaks or '', the descriptions."""
+
+    def key(one: dict) -> tuple[int, str]:
+        return one["input_length"], peaks.get(one["experiment"], "")
+
+    for of_all, group in groupby(sorted(descriptions, key=key), key):
+        yield *of_all, list(group)
+
+
+def write(path: Path, nulls: list[pa.Table], identities: list[dict]) -> None:
+    """Write nulls, each a row group, with their identities in the file's metadata."""
+    metadata = {METADATA: json.dumps(identities)}
+    tables.write_parquet(path, [null.replace_schema_metadata(metadata) for null in nulls])
+
+
+class Nulls:
+    """The nulls of experiments by name, read from files as they are asked for.
+
+    `wanted` are the experiments' `identities`. Asking for one that no file holds raises
+    `InputError`: what is there belongs to other models, another geometry or other sampling.
+    """
+
+    def __init__(self, paths: Iterable[Path], wanted: dict[str, dict]):
+        paths = list(paths)
+        self._wanted = wanted
+        self._files = ", ".join(map(str, paths[:3])) + ", …" * (len(paths) > 3)
+        self._held = [
+            (identity, path, row_group)
+            for path in paths
+            for row_group, identity in enumerate(_held_by(path))
+        ]
+        self._places = {digest(identity): place for identity, *place in self._held}
+
+    def __getitem__(self, name: str) -> pa.Table:
+        wanted = self._wanted[name]
+        try:
+            path, row_group = self._places[digest(wanted)]
+        except KeyError:
+            raise InputError(self._refusal(name, wanted)) from None
+        return pq.ParquetFile(path).read_row_group(row_group)
+
+    def _refusal(self, name: str, wanted: dict) -> str:
+        differing = [
+            ([key for key in wanted if held.get(key) != wanted[key]], held, path)
+            for held, path, _ in self._held
+        ]
+        if not differing:
+            return f"{self._files}: no null there; remove the file, and it is made again"
+        keys, held, path = min(differing, key=lambda one: len(one[0]))
+        return (
+            f"{path}: not the null of {name}: {keys[0]} is {held.get(keys[0])}, expected "
+            f"{wanted[keys[0]]}; remove the file, and it is made again"
+        )
+
+
+def _held_by(path: Path) -> list[dict]:
+    try:
+        metadata = pq.read_schema(path).metadata or {}
+    except pa.ArrowInvalid as error:
+        raise InputError(
+            f"{path}: not a Parquet file, or cut short; remove it, and it is made again"
+        ) from error
+    return json.loads(metadata.get(METADATA, b"[]"))
+
+
+def judge(scores: pa.Table, null: pa.Table, fdr: float | None = None) -> pa.Table:
+    """The scores of one experiment with the columns of `columns.NULL` and, given `fdr`, `.FDR`.
+
+    `scores` are the answers to all alleles of the run, each once; `null` the answers of the same
+    experiment to its null. Each signal group is judged by its own null.
+    """
+    groups, null_groups = scores["group"].to_numpy(), null["group"].to_numpy()
+    judged = {name: np.empty(len(scores)) for name in columns.NULL}
+    significant = np.zeros(len(scores), bool)
+    for group in np.unique(groups):
+        rows, null_rows = groups == group, null_groups == group
+        mine = {name: scores[name].to_numpy()[rows] for name in columns.SCORES}
+        theirs = {name: null[name].to_numpy()[null_rows] for name in JUDGED_BY}
+        for name, values in against(mine, theirs).items():
+            judged[name][rows] = values
+        if fdr is not None:
+            adjusted = false_discovery_control(judged["abs_logfc.pval"][rows])
+            significant[rows] = adjusted <= fdr
+    for name, values in judged.items():
+        scores = scores.append_column(name, pa.array(values))
+    if fdr is not None:
+        scores = scores.append_column("significant_in_run", pa.array(significant))
+    return scores
+
+
+def against(observed: dict[str, np.ndarray], null: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """The columns of `columns.NULL` for observed scores, by the null's scores.
+
+    Both have the arrays that `columns.SCORES` names, the null also `reference_counts`: the counts
+    of the reference set of the quantiles, which are the experiment's peaks or else the reference
+    windows of the null itself.
+    """
+    reference_set = np.sort(null["reference_counts"])
+    result = _activity(observed, reference_set)
+    observed, null = observed | result, null | _activity(null, reference_set)
+    for name in columns.JUDGED:
+        result[f"{name}.pval"] = p_value(observed[name], null[name], name in columns.ONE_SIDED)
+    sizes = np.sort(np.abs(null["logfc_501"]))
+    as_small = np.searchsorted(sizes, np.abs(observed["logfc_501"]), side="right")
+    result["effect_percentile"] = np.maximum(as_small, 1) / len(sizes)
+    return result
+
+
+def p_value(observed: np.ndarray, null: np.ndarray, one_sided: bool) -> np.ndarray:
+    """Empirical p-values of observed scores under n scores of a null.
+
+    One-sided: (1 + #{null >= observed}) / (1 + n), the estimate that is never 0 and does not
+    exceed its level (Phipson and Smyth 2010; variant-scorer). Two-sided: twice the smaller of that
+    and of (1 + #{null <= observed}) / (1 + n), at most 1.
+    """
+    null = np.sort(null)
+    n = len(null)
+    upper = (1 + n - np.searchsorted(null, observed, side="left")) / (1 + n)
+    if one_sided:
+        return upper
+    lower = (1 + np.searchsorted(null, observed, side="right")) / (1 + n)
+    return np.minimum(1, 2 * np.minimum(upper, lower))
+
+
+def quantile(counts: np.ndarray, reference_set: np.ndarray) -> np.ndarray:
+    """The share of a sorted reference set below the counts, at least 1 / n (variant-scorer)."""
+    below = np.searchsorted(reference_set, counts, side="left")
+    return np.maximum(below, 1) / len(reference_set)
+
+
+def _activity(scores: dict[str, np.ndarray], reference_set: np.ndarray) -> dict[str, np.ndarray]:
+    """The quantiles, and the products with that of the more active allele."""
+    ref = quantile(scores["ref_counts"], reference_set)
+    alt = quantile(scores["alt_counts"], reference_set)
+    active = np.maximum(ref, alt)
+    products = {
+        name: scores[name.removesuffix("_x_active_allele_quantile")] * active
+        for name in columns.PRODUCTS
+    }
+    return {"ref_quantile": ref, "alt_quantile": alt, "active_allele_quantile": active, **products}
+
+
+def _experiments(descriptions: list[dict]) -> Iterator[tuple[str, list[dict]]]:
+    for name, folds in groupby(descriptions, lambda one: one["experiment"]):
+        yield name, list(folds)
+
+
+def _sha256(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
