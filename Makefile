@@ -23,7 +23,7 @@ help:
 	@echo 'make clean  remove the environment'
 
 demo: env
-	$(RUN) snakemake --cores all
+	$(RUN) snakemake --cores all --configfile config/demo.yaml
 
 test: env
 	$(RUN) pytest -n 2 --dist loadgroup --no-loadscope-reorder --ignore tests/cluster
@@ -40,7 +40,7 @@ lint: env
 	$(RUN) ruff check
 	$(RUN) ruff format --check
 	$(RUN) snakefmt --check workflow
-	$(RUN) snakemake --lint
+	$(RUN) snakemake --lint --configfile config/demo.yaml
 
 # A venv's scripts hold its path: put them right when the folder was moved.
 env: $(MADE)

@@ -23,13 +23,14 @@ class Project:
         config = {
             "variants": DEMO / "variants.vcf.gz",
             "reference": DEMO / "genome.fa.gz",
-            "models": ROOT / "config/models.tsv",
+            "models": DEMO / "models.tsv",
             "outdir": "out",
             "device": "cpu",
         } | config
         return [
             sys.executable,
             *("-m", "snakemake", "--snakefile", str(ROOT / "workflow/Snakefile")),
+            *("--configfile", "config/demo.yaml"),
             *("--cores", "2", "--rerun-incomplete", *arguments),
             *("--config", *(f"{key}={value}" for key, value in config.items())),
         ]

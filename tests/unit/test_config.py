@@ -26,16 +26,23 @@ def test_a_valid_configuration_passes(given):
     config.check(given, SCHEMA)
 
 
-def test_the_shipped_configuration_passes(monkeypatch):
+def test_the_demos_configuration_passes(monkeypatch):
     monkeypatch.chdir(ROOT)
-    config.check(yaml.safe_load((ROOT / "config/config.yaml").read_text()), SCHEMA)
+    config.check(yaml.safe_load((ROOT / "config/demo.yaml").read_text()), SCHEMA)
+
+
+def test_the_users_configuration_sets_nothing_that_decides_a_result():
+    assert set(yaml.safe_load((ROOT / "config/config.yaml").read_text())) == {"outdir"}
 
 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"chunksize": 5}, "config: chunksize: unknown key; allowed here: variants, reference"),
-        ({"autotune": {"strct": True}}, "config: autotune.strct: unknown key; allowed here:"),
+        ({"chunksize": 5}, "config: chunksize: unknown key; did you mean chunk_size? allowed"),
+        (
+            {"autotune": {"strct": True}},
+            "config: autotune.strct: unknown key; did you mean strict? allowed here:",
+        ),
         ({"chunk_size": "five"}, "config: chunk_size: got 'five'; allowed: auto or integer"),
         ({"chunk_size": 0}, "config: chunk_size: got 0; allowed: auto or integer at least 1"),
         ({"device": "gpu"}, "config: device: got 'gpu'; allowed: auto, cpu, cuda"),
@@ -43,12 +50,17 @@ def test_the_shipped_configuration_passes(monkeypatch):
         ({"variants": "none.vcf"}, "config: variants: there is no file 'none.vcf'"),
         ({"nulls": {"m": 5}}, "config: nulls.m: unknown key; allowed here: n, seed, scheme"),
         ({"nulls": {"n": 0}}, "config: nulls.n: got 0; allowed: integer at least 1"),
-        ({"nulls": "no"}, "config: nulls: got 'no'; allowed: none or object"),
+        (
+            {"nulls": "no"},
+            "config: nulls: got 'no'; allowed: none or object, such as --config nulls='{",
+        ),
+        ({"top": 20}, "config: top: got 20; allowed: object, such as --config top='{n: 20}'"),
+        ({"varaints": "a.vcf"}, "config: varaints: unknown key; did you mean variants? allowed"),
         ({"nulls": {"regions": "no.bed"}}, "config: nulls.regions: there is no file 'no.bed'"),
         ({"annotations": {"genes": "no.gtf"}}, "config: annotations.genes: there is no file"),
         (
             {"annotations": {"gene": "x"}},
-            "config: annotations.gene: unknown key; allowed here: genes",
+            "config: annotations.gene: unknown key; did you mean genes? allowed here: genes",
         ),
         ({None: {"n": 5}}, "config: null: YAML reads this word as no key; what you mean is nulls"),
         ({"nulls": "none", "fdr": 0.1}, "config: fdr: there are no p-values with nulls: none"),

@@ -1,3 +1,4 @@
+import time
 import yaml
 from dataclasses import asdict
 from pathlib import Path
@@ -10,6 +11,7 @@ from veff import config as settings
 from veff import plan, tables
 from veff.models import descriptions, sheet
 from veff.outputs import provenance, summary
+from veff import job
 from veff.errors import InputError
 
 SCHEMA = Path(workflow.current_basedir) / "../schemas/config.schema.yaml"
@@ -23,6 +25,7 @@ except InputError as error:
     raise WorkflowError(str(error)) from None
 
 OUT = config["outdir"].rstrip("/")
+STARTED = time.time()
 # By name, a hash of their content; those that this folder already has stay as they are.
 BUNDLES = sheet.bundles(
     EXPERIMENTS,

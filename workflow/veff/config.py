@@ -1,5 +1,6 @@
 """Is the configuration what the schema allows, and do the files that it names exist?"""
 
+import difflib
 import json
 from contextlib import suppress
 from pathlib import Path
@@ -65,12 +66,27 @@ def _one_line(error: jsonschema.ValidationError) -> str:
     match error.validator:
         case "additionalProperties":
             unknown = sorted(set(error.instance) - set(known))
-            return f"config: {prefix}{unknown[0]}: unknown key; allowed here: {', '.join(known)}"
+            close = difflib.get_close_matches(str(unknown[0]), known, 1)
+            hint = f"did you mean {close[0]}? " if close else ""
+            return (
+                f"config: {prefix}{unknown[0]}: unknown key; {hint}allowed here: "
+                f"{', '.join(known)}"
+            )
         case "required":
             missing = [key for key in error.validator_value if key not in error.instance]
             what = known[missing[0]].get("description", "")
             return f"config: {prefix}{missing[0]}: missing; give {what}"
-    return f"config: {where}: got {error.instance!r}; allowed: {_allowed(error.schema)}"
+    said = f"config: {where}: got {error.instance!r}; allowed: {_allowed(error.schema)}"
+    if keys := _keys(error.schema):
+        first, default = next((key, one["default"]) for key, one in keys.items())
+        said += f", such as --config {where}='{{{first}: {json.dumps(default)}}}'"
+    return said
+
+
+def _keys(schema: dict) -> dict:
+    """The keys of the object that this schema allows, if it allows one."""
+    options = schema.get("anyOf", [schema])
+    return next((one["properties"] for one in options if one.get("type") == "object"), {})
 
 
 def _allowed(schema: dict) -> str:

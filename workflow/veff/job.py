@@ -3,12 +3,16 @@
 import atexit
 import gc
 import logging
+import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from veff.errors import InputError
+
+FAULT = "the job failed"
+_ERROR = re.compile(r"[\d-]+ [\d:,]+ ERROR (.*)")
 
 
 @contextmanager
@@ -33,5 +37,26 @@ def logged(path: str | Path) -> Iterator[None]:
         logging.error("%s", error)
         sys.exit(f"error: {error}")
     except Exception:
-        logging.exception("the job failed")
+        logging.exception(FAULT)
         raise
+
+
+def last_words(logs: Path, since: float) -> str:
+    """What went wrong, a line a fault: the last thing on the screen of a run that failed.
+
+    Read from the rules' log files below `logs` that were written to after `since`, seconds since
+    the epoch. A job that ended without a message, killed by the system perhaps, has no line.
+    """
+    faults: dict[str, str] = {}
+    for path in sorted(logs.rglob("*.log")):
+        if path.stat().st_mtime < since:
+            continue
+        lines = path.read_text(errors="replace").splitlines()
+        said = [found[1] for line in lines if (found := _ERROR.match(line))]
+        if said[-1:] == [FAULT]:
+            said.append(f"{lines[-1]} (a fault of the program: {path} has its traceback)")
+        if said:
+            faults[said[-1]] = str(path.relative_to(logs).with_suffix(""))
+    # `inspect` names each bad checkpoint, and `resolve` then all of them in one line.
+    once = [one for one in faults if not any(one in other for other in faults if other != one)]
+    return "\n".join(f"error in {faults[one]}: {one}" for one in once)
