@@ -209,7 +209,7 @@ def test_the_pass_that_changes_the_layout_has_the_bits_of_pytorchs_own_two(shape
     assert torch.equal(moved, expected)
 
 
-def test_the_memory_that_auto_reckons_with_is_enough():
+def test_the_memory_that_auto_assumes_is_enough():
     geometry = {
         "n_filters": 128,
         "n_control_tracks": 0,

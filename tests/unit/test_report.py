@@ -1,4 +1,4 @@
-"""The report in a real browser, and its numbers against a plain reckoning."""
+"""The report in a real browser, and its numbers against a plain computation."""
 
 import base64
 import json

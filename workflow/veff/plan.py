@@ -8,7 +8,7 @@ from veff.models.sheet import Experiment
 
 JOB_S = 600
 # Alleles x models a second of a default-size model: on one NVIDIA H200, measured by
-# tests/bench/throughput.py, and, reckoned only, on one CPU core.
+# tests/bench/throughput.py, and, computed only, on one CPU core.
 GPU_RATE = 20_000
 CPU_RATE = 2
 # A job holds its alleles and one experiment's scores in memory.

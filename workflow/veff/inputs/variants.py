@@ -308,7 +308,7 @@ class _Judge:
         return (alt, ref, SETTLED) if other else (ref, alt, SETTLED)
 
     def allele(self, contig: int, chrom: str, pos: int, ref: str, alt: str) -> Verdict:
-        """The status of one allele; contig is -1 for one that the reference has not."""
+        """The status of one allele; contig is -1 where the reference lacks it."""
         if not _is_sequence(alt):
             return _without_bases(alt)
         if contig < 0:

@@ -24,7 +24,7 @@ EXPERIMENT = {
     "experiment": Column(pa.string(), "experiment, as the model sheet names it"),
     "fold": Column(pa.int32(), "number of the checkpoint within its experiment, from 0"),
     "group": Column(pa.int32(), "signal group of the model, from 0"),
-    "n_padded": Column(pa.int32(), "of a window, past the contig's end, read as N", "bp"),
+    "n_padded": Column(pa.int32(), "window bases beyond the contig's end, filled with N", "bp"),
 }
 # h: the head's log(1 + count) over the output; p: the profile, summing to 1.
 SCORES = {
