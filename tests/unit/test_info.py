@@ -37,7 +37,8 @@ def annotated(tmp_path):
         "status": ["ok", "duplicate", "no_alt", "symbolic"],
         "max_logfc": [0.123456789, -2.0, None, None],
         "max_jsd": [0.5, 0.25, None, None],
-        "max_pval": [0.01, 1e-4, None, None],
+        "max_experiment_pval": [0.01, 1e-4, None, None],
+        "max_pval": [0.05, 2e-3, None, None],
         "max_experiment": [NAMES[0], "third", None, None],
     }
     pq.write_table(pa.table({k: list(v) for k, v in summary.items()}), tmp_path / "summary")
@@ -89,7 +90,7 @@ def test_alleles_without_scores_have_a_status_and_missing_values(records):
 def test_the_header_says_formula_models_precision_and_version(records):
     header, _ = records
     own = [key for key in header.info if key.startswith("CHERI")]
-    assert len(own) == 5 + 2 * 3
+    assert len(own) == 6 + 2 * 3
     for key in own:
         assert header.info[key].number == "A"
         assert re.fullmatch(r"[A-Za-z_][0-9A-Za-z_.]*", key)

@@ -107,7 +107,7 @@ def test_the_summary_counts_experiments_and_their_directions(demo):
         if own:
             largest = max(own, key=lambda r: r["abs_logfc"])
             assert row["max_experiment"] == largest["experiment"]
-            assert row["max_pval"] == largest["abs_logfc.pval"]
+            assert row["max_experiment_pval"] == largest["abs_logfc.pval"]
             assert row["n_significant"] == sum(r["abs_logfc.pval"] < 0.01 for r in own)
             alike = [np.sign(r["logfc"]) == np.sign(row["max_logfc"]) for r in own]
             assert row["direction_consistency"] == np.mean(alike)
@@ -193,7 +193,7 @@ def test_info_fields_have_one_value_an_alternate_allele(demo):
                 row = next(rows)
                 assert (alt, status) == (row["alt"], row["status"])
                 for number, expected in zip(
-                    numbers, (row["max_logfc"], row["max_pval"]), strict=True
+                    numbers, (row["max_logfc"], row["max_experiment_pval"]), strict=True
                 ):
                     assert number == (expected and pytest.approx(expected, rel=1e-4))
     assert next(rows, None) is None

@@ -51,7 +51,7 @@ def collect(
     """
     table = pq.read_table(alleles)
     stack = _Stack(table)
-    best = Summary(table)
+    best = Summary(table, fdr)
     metadata = metadata or {"experiments": {}}
 
     def described(schema: pa.Schema, names: list[str]) -> pa.Schema:
@@ -64,7 +64,9 @@ def collect(
         for experiment in _experiments(answers, experiments):
             name = experiment["experiment"][0].as_py()
             if nulls is not None:
-                experiment = judge(experiment, nulls[name], fdr)
+                null = nulls[name]
+                experiment = judge(experiment, null, fdr)
+                best.add_null(nulls.identity(name), null)
             rows = stack.rows(experiment, described(schema, [name]))
             write(rows)
             best.add(rows)

@@ -21,7 +21,18 @@ MAX = (
     ("CHERI_STATUS", "status", "String", "ok or duplicate where scored, else why not"),
     ("CHERI_MAX_LOGFC", "max_logfc", "Float", "logfc with the largest absolute value: {logfc}"),
     ("CHERI_MAX_JSD", "max_jsd", "Float", "jsd in that experiment: {jsd}"),
-    ("CHERI_PVAL", "max_pval", "Float", "abs_logfc.pval in that experiment: {abs_logfc.pval}"),
+    (
+        "CHERI_PVAL",
+        "max_experiment_pval",
+        "Float",
+        "abs_logfc.pval in that experiment, not corrected for having chosen it: {abs_logfc.pval}",
+    ),
+    (
+        "CHERI_MAX_PVAL",
+        "max_pval",
+        "Float",
+        "how often the largest absolute logfc of a random SNV over all experiments is as large",
+    ),
     ("CHERI_MAX_EXP", "max_experiment", "String", "the experiment of the largest absolute logfc"),
 )
 # One set an experiment: the field, the column of the scores.

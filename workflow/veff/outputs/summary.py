@@ -6,9 +6,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+from scipy.stats import false_discovery_control
 
 from veff.scoring import columns
 from veff.scoring.columns import Column
+from veff.scoring.maxima import MaxNull
 
 ALPHA = 0.01  # of abs_logfc.pval, where the configuration gives no false discovery rate
 
@@ -20,8 +22,18 @@ COLUMNS = {
     "max_experiment": Column(pa.string(), "the experiment with the largest abs_logfc"),
     "max_logfc": Column(pa.float64(), "logfc in that experiment", "log2"),
     "max_jsd": Column(pa.float64(), "jsd in that experiment", "0 to 1"),
+    "max_experiment_pval": Column(
+        pa.float64(),
+        "abs_logfc.pval in that experiment, not corrected for having chosen it; missing without "
+        "nulls",
+        "0 to 1",
+    ),
     "max_pval": Column(
-        pa.float64(), "abs_logfc.pval in that experiment; missing without nulls", "0 to 1"
+        pa.float64(),
+        "how often the largest abs_logfc of a random SNV over all experiments is as large; "
+        "missing without nulls",
+        "0 to 1",
+        "(1 + #{largest of a null SNV >= observed}) / (1 + n)",
     ),
     "n_experiments": Column(pa.int32(), "in which the allele was scored", "experiments"),
     "n_significant": Column(
@@ -34,6 +46,11 @@ COLUMNS = {
         pa.float64(), "share of the experiments whose logfc has the sign of max_logfc", "0 to 1"
     ),
 }
+FDR = {
+    "max_significant_in_run": Column(
+        pa.bool_(), "max_pval passes Benjamini-Hochberg at fdr over the alleles of this run"
+    )
+}
 SCHEMA = columns.schema(COLUMNS)
 KEYS = SCHEMA.names[: SCHEMA.get_field_index("max_experiment")]
 
@@ -44,7 +61,9 @@ class Summary:
     Of several signal groups, that of the largest effect speaks for its experiment.
     """
 
-    def __init__(self, alleles: pa.Table):
+    def __init__(self, alleles: pa.Table, fdr: float | None = None):
+        self._fdr = fdr
+        self._null = MaxNull()
         self._alleles = alleles.select(KEYS)
         n = len(alleles)
         self._logfc, self._jsd, self._pval = np.full((3, n), np.nan)
@@ -76,6 +95,10 @@ class Summary:
         with_fdr = "significant_in_run" in rows.column_names
         self._significant[allele] += rows["significant_in_run"] if with_fdr else pval < ALPHA
 
+    def add_null(self, identity: dict, null: pa.Table) -> None:
+        """Take in the null of one experiment."""
+        self._null.add(identity, null)
+
     def table(self, annotations: pa.Table | None = None) -> pa.Table:
         """One row an allele, in input order; no values where it was not scored.
 
@@ -87,22 +110,38 @@ class Summary:
         alike = np.select(
             [self._logfc > 0, self._logfc < 0], [self._up, self._down], n - self._up - self._down
         )
+        incomparable = unscored | (not len(self._null))
+        max_pval = self._null.p_value(np.abs(self._logfc))
         values = {
             "max_experiment": pa.array(self._names, pa.string()).take(
                 pa.array(self._experiment, mask=unscored)
             ),
             "max_logfc": pa.array(self._logfc, mask=unscored),
             "max_jsd": pa.array(self._jsd, mask=unscored),
-            "max_pval": pa.array(self._pval, mask=unjudged),
+            "max_experiment_pval": pa.array(self._pval, mask=unjudged),
+            "max_pval": pa.array(max_pval, mask=incomparable),
             "n_experiments": pa.array(np.full(len(unscored), n, np.int32), mask=unscored),
             "n_significant": pa.array(self._significant, mask=unjudged),
             "direction_consistency": pa.array(alike / max(n, 1), mask=unscored),
         }
         table = pa.table({name: self._alleles[name] for name in KEYS} | values, schema=SCHEMA)
+        if self._fdr is not None:
+            passes = self._passes(max_pval, incomparable)
+            table = table.append_column(columns.schema(FDR).field(0), [passes])
         if annotations is not None:
             for field in annotations.drop_columns("allele_id").schema:
                 table = table.append_column(field, annotations[field.name])
         return table
+
+    def _passes(self, max_pval: np.ndarray, incomparable: np.ndarray) -> pa.Array:
+        """Which alleles are significant at the false discovery rate, each distinct one counted
+        once."""
+        once = ~incomparable & (self._alleles["status"].to_numpy(zero_copy_only=False) == "ok")
+        passing = np.zeros(len(max_pval), bool)
+        if once.any():
+            significant = false_discovery_control(max_pval[once]) <= self._fdr
+            passing = max_pval <= max_pval[once][significant].max(initial=-1)
+        return pa.array(passing, mask=incomparable)
 
 
 def closing(outdir: str | Path, n: int = 10) -> str:

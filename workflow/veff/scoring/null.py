@@ -133,6 +133,10 @@ class Nulls:
         ]
         self._places = {digest(identity): place for identity, *place in self._held}
 
+    def identity(self, name: str) -> dict:
+        """What the null of this experiment depends on (`identities`)."""
+        return self._wanted[name]
+
     def __getitem__(self, name: str) -> pa.Table:
         wanted = self._wanted[name]
         try:

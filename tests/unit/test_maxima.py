@@ -1,0 +1,73 @@
+"""The p-value of the largest effect over experiments is uniform where nothing is to be found."""
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from veff.scoring.maxima import MaxNull
+
+N = 2000
+IDENTITY = {
+    "n": N,
+    "seed": 0,
+    "scheme": "uniform",
+    "regions_sha256": None,
+    "reference_sha256": "abc",
+    "input_length": 2114,
+}
+
+
+def effects(rng, n, experiments, shared):
+    """Absolute effects [experiments, n], as far as `shared` those of a common factor."""
+    common = rng.standard_normal(n)
+    own = rng.standard_normal((experiments, n))
+    spread = np.linspace(0.5, 2, experiments)[:, None]  # experiments differ in scale
+    return np.abs(spread * (shared * common + (1 - shared**2) ** 0.5 * own))
+
+
+def p_values(null, observed, identities):
+    judge = MaxNull()
+    for identity, sizes in zip(identities, null, strict=True):
+        judge.add(identity, pa.table({"abs_logfc": sizes}))
+    return judge.p_value(observed.max(0))
+
+
+def share_of_level(p, level):
+    """How many standard errors the share of p-values at this level lies above it."""
+    # Of the observed and of the null's own quantile, both of N.
+    error = (2 * level * (1 - level) / N) ** 0.5
+    return (np.mean(p <= level) - level) / error
+
+
+@pytest.mark.parametrize("experiments", [2, 50, 1518])
+@pytest.mark.parametrize("shared", [0, 0.7])
+def test_p_is_uniform_for_random_snvs_however_alike_the_experiments(experiments, shared):
+    rng = np.random.default_rng(experiments)
+    null, observed = (effects(rng, N, experiments, shared) for _ in range(2))
+    p = p_values(null, observed, [IDENTITY] * experiments)
+    for level in (0.01, 0.05, 0.2, 0.5):
+        assert abs(share_of_level(p, level)) < 4
+
+
+def test_the_smallest_of_many_p_values_is_not():
+    """What the maximum is for: without it nearly every SNV would be called."""
+    rng = np.random.default_rng(0)
+    null, observed = (effects(rng, N, 200, 0.3) for _ in range(2))
+    each = [p_values(a[None], b[None], [IDENTITY]) for a, b in zip(null, observed, strict=True)]
+    assert np.mean(np.min(each, 0) <= 0.01) > 0.5
+
+
+def test_windows_of_two_lengths_are_judged_on_the_safe_side():
+    rng = np.random.default_rng(1)
+    null, observed = (effects(rng, N, 20, 0.5) for _ in range(2))
+    null[10:] = effects(rng, N, 20, 0.5)[10:]  # other random SNVs
+    other = IDENTITY | {"input_length": 1057}
+    p = p_values(null, observed, [IDENTITY] * 10 + [other] * 10)
+    for level in (0.01, 0.05, 0.2):
+        assert share_of_level(p, level) < 4
+
+
+def test_of_several_groups_the_largest_effect_speaks():
+    judge = MaxNull()
+    judge.add(IDENTITY | {"n": 3}, pa.table({"abs_logfc": [1.0, 5.0, 1.0, 2.0, 2.0, 2.0]}))
+    assert judge.p_value(np.array([1.5, 3.0, 6.0])).tolist() == [1, 2 / 4, 1 / 4]
