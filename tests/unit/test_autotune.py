@@ -224,33 +224,12 @@ def test_the_only_visible_gpu_is_taken_without_a_lock():
 # node: where
 
 
-def test_a_folder_that_others_can_write_to_is_refused(tmp_path):
-    open_to_all = node.root(str(tmp_path))
-    open_to_all.chmod(0o722)
-    with pytest.raises(InputError, match="others can write"):
-        node.root(str(tmp_path))
-
-
-def test_a_folder_that_others_can_replace_is_refused(tmp_path):
-    tmp_path.chmod(0o777)
-    with pytest.raises(InputError, match="sticky"):
-        node.root(str(tmp_path))
-    tmp_path.chmod(0o1777)
-    assert node.root(str(tmp_path)).stat().st_mode & 0o777 == 0o700
-
-
-def test_a_link_in_place_of_the_folder_is_refused(tmp_path):
-    (tmp_path / "elsewhere").mkdir()
-    (tmp_path / f"veff-autotune-{os.getuid()}").symlink_to(tmp_path / "elsewhere")
-    with pytest.raises(InputError, match="not a folder of this user"):
-        node.root(str(tmp_path))
-
-
 def test_the_folder_is_the_first_temporary_one_that_code_can_be_loaded_from(tmp_path, monkeypatch):
     for name in ("a", "b"):
         (tmp_path / name).mkdir()
-    monkeypatch.setenv("TMPDIR", str(tmp_path / "a"))
-    monkeypatch.setenv("SLURM_TMPDIR", str(tmp_path / "b"))
+    monkeypatch.delenv("XDG_RUNTIME_DIR", raising=False)
+    monkeypatch.setenv("SLURM_TMPDIR", str(tmp_path / "a"))
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "b"))
     assert node.root(None).parent.name == "a"
     noexec = {str(tmp_path / "a"): ("tmpfs", ["rw", "noexec"])}
     monkeypatch.setattr(node, "mount", lambda path: noexec.get(str(path), ("ext4", ["rw"])))
@@ -443,7 +422,7 @@ def test_a_seed_cannot_write_outside_its_folder(tmp_path):
         for name, data in [("seed.json", json.dumps(manifest).encode()), ("../evil", b"x")]:
             (tmp_path / "member").write_bytes(data)
             tar.add(tmp_path / "member", name)
-    with pytest.raises(tarfile.OutsideDestinationError):
+    with pytest.raises(ValueError, match="has a name that no cache has"):
         seeds.Seed(tmp_path / "seed.tar").unpack(tmp_path / "out")
     assert not (tmp_path / "evil").exists()
 

@@ -46,8 +46,8 @@ def enable(settings: dict | None = None, work: Sequence[dict] = (), seeds: Itera
     added.
 
     Raises RuntimeError if Cherimoya is imported already, since its kernels have read the switch;
-    InputError where `device: cuda` or `gpu_model` finds no GPU that fits, or the cache folder is
-    not safe; ledger.Miss under `strict` where the node would have to benchmark.
+    InputError where `device: cuda` or `gpu_model` finds no GPU that fits, or `cache_dir` cannot
+    hold a cache; ledger.Miss under `strict` where the node would have to benchmark.
     """
     if "cherimoya" in sys.modules:
         raise RuntimeError(
@@ -104,7 +104,12 @@ def keep(folder: Path, seed: str | None) -> list[Path]:
 
     Raises InputError where there is no seed to keep, or nowhere to keep it.
     """
-    made = [seeds.Seed(path) for path in sorted(Path(folder).glob("*.tar"))]
+    made = []
+    for path in sorted(Path(folder).glob("*.tar")):
+        try:
+            made.append(seeds.Seed(path).check())
+        except seeds.BAD as error:
+            log.warning("autotune: seed %s is not kept: %s", path, error)
     if not made:
         raise InputError(f"autotune: there is no seed in {folder}: none is made without a GPU")
     if seed is None:

@@ -18,7 +18,7 @@ from veff.autotune.seeds import Seed
 
 log = logging.getLogger(__name__)
 
-# The node's disk is full, read-only or not ours to write to.
+# The node's disk is full, read-only, not ours to write to, or also somebody else's.
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM)
 
 
@@ -117,6 +117,6 @@ def _restore(seed: Seed, folder: Path, scratch: Path) -> None:
     aside = scratch / "restored"
     aside.mkdir(parents=True)
     seed.unpack(aside / "triton")
-    shutil.copyfile(seed.path, aside / "seed.tar")
+    seed.copy(aside / "seed.tar")
     shutil.rmtree(folder, ignore_errors=True)  # a damaged one
     os.rename(aside, folder)

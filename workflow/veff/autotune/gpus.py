@@ -114,8 +114,12 @@ def _make_context() -> None:
 
 def _lock_one(gpus: list[Gpu]) -> Gpu:
     global _lock_file
-    # One place for every job of this user on the node, whatever its TMPDIR.
-    folder = node.private(Path("/tmp") / f"veff-gpus-{os.getuid()}")
+    # One place for every job of this user on the node, whatever its environment.
+    try:
+        folder = node.private(Path("/tmp"), f"veff-gpus-{os.geteuid()}")
+    except OSError as error:
+        log.warning("no GPU is locked, so two jobs may take one: %s", error)
+        return gpus[0]
     told = False
     while True:
         for gpu in gpus:

@@ -6,18 +6,19 @@ import fcntl
 import logging
 import os
 import shutil
-import stat
 import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
+from veff.autotune import trust
 from veff.errors import InputError
 
 log = logging.getLogger(__name__)
 
 NETWORK = ("nfs", "lustre", "gpfs", "beegfs", "cifs", "smb", "ceph", "fuse.sshfs", "fuse.gluster")
 SPACE = 64 << 20  # what warming writes, twice over
+NAMES = 100  # tried for one folder, where others stand in the way
 
 _temporary: Path | None = None
 _in_use: list[int] = []  # shared locks, held until the process ends
@@ -26,56 +27,82 @@ _in_use: list[int] = []  # shared locks, held until the process ends
 def root(cache_dir: str | None) -> Path:
     """The user's private folder on a disk of this node; made if it is not there.
 
-    `cache_dir` (with ~ and $VARIABLES), else the first of $TMPDIR, $SLURM_TMPDIR and /tmp from
-    which code can be loaded. Raises InputError where the folder is not private to the user or
-    is mounted noexec: cached .so files are code, and Triton loads them.
+    It is in `cache_dir` (with ~ and $VARIABLES), or else in the first that serves of those that
+    the site gives this user or job alone, $XDG_RUNTIME_DIR and $SLURM_TMPDIR, and of $TMPDIR and
+    /tmp. A place that cannot be trusted is passed over with a warning. Raises InputError where
+    `cache_dir` is no folder or is mounted noexec: cached .so files are code, and Triton loads
+    them; trust.Untrusted where no place can be trusted.
     """
-    name = f"veff-autotune-{os.getuid()}"
-    if cache_dir:
-        parent = Path(os.path.expanduser(os.path.expandvars(cache_dir))).absolute()
-        parent.mkdir(parents=True, exist_ok=True)
-        if "noexec" in mount(parent)[1]:
-            raise InputError(
-                f"autotune: cache_dir {parent} is mounted noexec, and Triton must load code from "
-                "it: name another folder"
+    for parent in [*_asked(cache_dir), *_usual()]:
+        try:
+            folder = private(parent, f"veff-autotune-{os.geteuid()}")
+        except trust.Untrusted as error:
+            log.warning("autotune: %s is not used for the cache: %s", parent, error)
+            continue
+        if (kind := mount(parent)[0]).startswith(NETWORK):
+            log.warning(
+                "autotune: the cache folder %s is on a network file system (%s), which is slow "
+                "and loses races: set autotune: cache_dir to a disk of the node",
+                parent,
+                kind,
             )
-    else:
-        listed = [os.environ.get("TMPDIR"), os.environ.get("SLURM_TMPDIR"), "/tmp"]
-        parents = [Path(folder).absolute() for folder in listed if folder]
-        usable = [p for p in parents if p.is_dir() and "noexec" not in mount(p)[1]]
-        parent = (usable or parents)[0]
-    kind = mount(parent)[0]
-    if kind.startswith(NETWORK):
-        log.warning(
-            "autotune: the cache folder %s is on a network file system (%s), which is slow and "
-            "loses races: set autotune: cache_dir to a disk of the node",
-            parent,
-            kind,
-        )
-    return private(parent / name)
+        return folder
+    raise trust.Untrusted("no place of this node can be trusted with code: set cache_dir")
 
 
-def private(folder: Path) -> Path:
-    """Make `folder`, or check that nobody but its owner, this user, can write there."""
-    with contextlib.suppress(FileExistsError):
-        folder.mkdir(mode=0o700)
-    status = folder.lstat()
-    if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.getuid():
+def private(parent: Path, name: str) -> Path:
+    """The folder `name` in `parent`, made if need be, that nobody but this user can write to.
+
+    Where something else has the name, the next one is taken: `name.1`, `name.2`, with one
+    warning. Raises trust.Untrusted where `parent` itself cannot be trusted.
+    """
+    with trust.folder(parent) as (there, path):
+        for number in range(NAMES):
+            one = f"{name}.{number}" if number else name
+            with contextlib.suppress(FileExistsError):
+                os.mkdir(one, 0o700, dir_fd=there)
+            try:
+                trust.own(one, there)
+            except trust.Untrusted as error:
+                if not number:
+                    log.warning("autotune: %s is stepped around: %s", path / one, error)
+                continue
+            return path / one
+    raise trust.Untrusted(f"{NAMES} names like {path / name} are taken by others")
+
+
+def _asked(cache_dir: str | None) -> list[Path]:
+    if not cache_dir:
+        return []
+    folder = Path(os.path.expanduser(os.path.expandvars(cache_dir))).absolute()
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except (FileExistsError, NotADirectoryError):
+        raise InputError(f"autotune: cache_dir {folder} is not a folder: name one") from None
+    if "noexec" in mount(folder)[1]:
         raise InputError(
-            f"autotune: {folder} is not a folder of this user: remove it or set cache_dir"
+            f"autotune: cache_dir {folder} is mounted noexec, and Triton must load code from "
+            "it: name another folder"
         )
-    if status.st_mode & 0o022:
-        raise InputError(
-            f"autotune: others can write into {folder}, and code is loaded from it: run "
-            f"chmod 700 on it after checking what is in it, or set cache_dir"
-        )
-    above = folder.parent.stat().st_mode
-    if above & stat.S_IWOTH and not above & stat.S_ISVTX:
-        raise InputError(
-            f"autotune: others can replace {folder}, since {folder.parent} is open to all "
-            "without the sticky bit: set cache_dir to a folder of yours"
-        )
-    return folder
+    return [folder]
+
+
+def _usual() -> list[Path]:
+    """Where caches go unless told: places of this user or job alone first."""
+    listed = [os.environ.get(name) for name in ("XDG_RUNTIME_DIR", "SLURM_TMPDIR", "TMPDIR")]
+    # After `su` the first may still be another user's.
+    listed = [folder for folder in listed if folder and os.access(folder, os.W_OK | os.X_OK)]
+    places = [Path(folder).absolute() for folder in [*listed, "/tmp"]]
+    usable = [p for p in places if _room(p) and "noexec" not in mount(p)[1]]
+    return usable or places[-1:]
+
+
+def _room(folder: Path) -> bool:
+    """Whether a folder is there and has room for a cache."""
+    with contextlib.suppress(OSError):
+        space = os.statvfs(folder)
+        return folder.is_dir() and space.f_bavail * space.f_frsize >= SPACE
+    return False
 
 
 def temporary() -> Path:
@@ -84,12 +111,9 @@ def temporary() -> Path:
     if _temporary is None:
         for parent in (tempfile.gettempdir(), "/tmp", "/var/tmp", "/dev/shm"):
             with contextlib.suppress(OSError):
-                space = os.statvfs(parent)
-                if (
-                    space.f_bavail * space.f_frsize >= SPACE
-                    and "noexec" not in mount(Path(parent))[1]
-                ):
-                    _temporary = Path(tempfile.mkdtemp(prefix="veff-autotune-", dir=parent))
+                if _room(Path(parent)) and "noexec" not in mount(Path(parent))[1]:
+                    with trust.folder(parent) as (_, path):
+                        _temporary = Path(tempfile.mkdtemp(prefix="veff-autotune-", dir=path))
                     break
         else:
             raise OSError("no folder of this node has room for even a temporary cache")
