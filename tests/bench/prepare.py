@@ -23,7 +23,7 @@ import pysam
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parents[1] / "workflow"))
 
-from veff.inputs import reference, variants  # noqa: E402
+from veff.inputs import preparing, reference  # noqa: E402
 
 CONTIG = 60_000_000
 LINE = 60
@@ -77,7 +77,7 @@ def measure(step: str, source: Path, folder: Path) -> dict:
         done = {"bases": int((folder / "bases.u8").stat().st_size)}
     else:
         outputs = folder / "alleles.parquet", folder / "scoreable.parquet"
-        summary = variants.prepare(source, genome, *outputs, chunk_size=8192)
+        summary = preparing.prepare(source, genome, *outputs, chunk_size=8192)
         done = {"alleles": summary["alleles"], "scoreable": summary["scoreable"]}
     return done | {
         "seconds": round(time.perf_counter() - begin, 1),

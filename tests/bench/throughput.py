@@ -52,7 +52,7 @@ from tangermeme.utils import one_hot_encode  # noqa: E402
 
 from veff import tables  # noqa: E402
 from veff.cherimoya import checkpoint, engine  # noqa: E402
-from veff.inputs import reference, variants  # noqa: E402
+from veff.inputs import preparing, reference  # noqa: E402
 from veff.models import descriptions  # noqa: E402
 from veff.models.architecture import Geometry  # noqa: E402
 from veff.scoring import effects, score  # noqa: E402
@@ -135,7 +135,7 @@ class Bench:
         if not scoreable.exists():
             vcf, genome = self.snvs(n), reference.Reference.open(self.scratch / "reference")
             alleles = self.scratch / "alleles.parquet"
-            variants.prepare(vcf, genome, alleles, scoreable, chunk_size=chunk_size)
+            preparing.prepare(vcf, genome, alleles, scoreable, chunk_size=chunk_size)
         return scoreable
 
     def checkpoints(self, n: int) -> list[dict]:
@@ -390,7 +390,7 @@ def end_to_end(bench: Bench) -> dict:
     genome = reference.Reference.open(bench.scratch / "reference")
     alleles = bench.scratch / "alleles.parquet"
     scoreable = bench.scratch / f"{n}.{n}.scoreable.parquet"
-    timed("prepare", lambda: variants.prepare(vcf, genome, alleles, scoreable, chunk_size=n))
+    timed("prepare", lambda: preparing.prepare(vcf, genome, alleles, scoreable, chunk_size=n))
     with watch.loop() as marks:
         timed("score", lambda: bench.score(n))
     loop = watch.windows_per_s(marks)

@@ -11,7 +11,7 @@ import torch
 
 from project import DEMO
 from veff.cherimoya import checkpoint, engine
-from veff.inputs import variants
+from veff.inputs import preparing
 from veff.inputs.reference import Reference, build
 from veff.models.architecture import Geometry
 from veff.report import figures
@@ -42,7 +42,7 @@ def explained(tmp_path_factory):
     vcf += "\t".join([row.get(c) or "." for c in columns] + [".", ".", "."]) + "\n"
     (folder / "one.vcf").write_text(vcf)
     tables = (folder / "alleles.parquet", folder / "scoreable.parquet")
-    variants.prepare(folder / "one.vcf", reference, *tables, chunk_size=1)
+    preparing.prepare(folder / "one.vcf", reference, *tables, chunk_size=1)
     summary = pq.read_table(tables[0]).to_pylist()[0]
     summary |= {"max_experiment": "cellA", "max_logfc": float(row["logfc_cellA"])}
     fold = {

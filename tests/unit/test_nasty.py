@@ -15,7 +15,7 @@ import pysam.bcftools
 import pytest
 
 from veff.errors import InputError
-from veff.inputs import records, reference, variants
+from veff.inputs import preparing, records, reference
 from veff.inputs.records import Malformed
 from veff.outputs.vcf import annotate
 
@@ -188,7 +188,7 @@ def opened(tmp_path_factory):
 @pytest.fixture
 def statuses(tmp_path):
     def count(path, genome, **settings):
-        summary = variants.prepare(
+        summary = preparing.prepare(
             path, genome, tmp_path / "alleles", tmp_path / "scoreable", chunk_size=100, **settings
         )
         return {status: n for status, n in summary["statuses"].items() if n}

@@ -60,7 +60,7 @@ def test_there_are_scripts_and_modules_to_look_at():
         "veff.cherimoya.checkpoint",
         "veff.scoring.score",
     } <= brings_cherimoya()
-    assert not {"veff.autotune", "veff.inputs.variants", "veff.tables"} & brings_cherimoya()
+    assert not {"veff.autotune", "veff.inputs.preparing", "veff.tables"} & brings_cherimoya()
 
 
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.stem)

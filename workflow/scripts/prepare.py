@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from veff import autotune, job, plan, tables
-from veff.inputs import variants
+from veff.inputs import preparing
 from veff.inputs.reference import Reference
 
 with job.logged(snakemake.log[0]):
@@ -11,7 +11,7 @@ with job.logged(snakemake.log[0]):
     params, output = snakemake.params, snakemake.output
     folder = Path(snakemake.input.reference[0]).parent
     aliases = Path(snakemake.input.aliases) if snakemake.input.aliases else None
-    summary = variants.prepare(
+    summary = preparing.prepare(
         Path(snakemake.input.variants),
         Reference.open(folder, aliases),
         Path(output.alleles),

@@ -12,6 +12,7 @@ from typing import BinaryIO
 import numpy as np
 
 from veff.errors import InputError
+from veff.inputs.contigs import Contigs, Meaning
 from veff.tables import aside, write_json
 
 IUPAC = b"ACGTUNRYSWKMBDHV"
@@ -27,8 +28,6 @@ _BETWEEN = b"\r\n0123456789"
 # The VCF specification has an IUPAC code of the reference written as the first in the alphabet of
 # the bases that it stands for.
 FIRST_BASE = bytes.maketrans(b"UMRWSYKVHDB", b"TAAACCGAAAC")
-
-_MITOCHONDRION = ("M", "MT", "chrM", "chrMT")
 
 # Lengths of chr1, chr2, ..., chrX, chrY as UCSC and NCBI publish them.
 # fmt: off
@@ -164,13 +163,6 @@ def assembly(names: list[str], lengths: list[int]) -> str | None:
     return None
 
 
-def _spellings(name: str) -> tuple[str, ...]:
-    """The names that mean the same contig by convention, the given one first."""
-    if name in _MITOCHONDRION:
-        return (name, *_MITOCHONDRION)
-    return (name, name.removeprefix("chr") if name.startswith("chr") else f"chr{name}")
-
-
 class Reference:
     """A genome on disk, mapped into memory; contigs are known by their index in FASTA order.
 
@@ -178,7 +170,7 @@ class Reference:
     assembly: 'hg19', 'hg38', 'T2T-CHM13', 'mm10', 'mm39' or None; sha256: of the FASTA file.
     """
 
-    def __init__(self, bases, names, lengths, offsets, sha256, assembly):
+    def __init__(self, bases, names, lengths, offsets, sha256, assembly, aliases=None):
         self.bases = bases
         self.names = list(names)
         self.lengths = np.asarray(lengths, np.int64)
@@ -188,61 +180,42 @@ class Reference:
         self._view = memoryview(self.bases)
         self._n_read = 0
         self._spans = list(zip(self.offsets.tolist(), self.lengths.tolist(), strict=True))
-        self._index = {name: i for i, name in enumerate(self.names)}
-        self._aliases: dict[str, int] = {}
+        self._contigs = Contigs(self.names, self.lengths.tolist(), aliases)
 
     @classmethod
     def open(cls, folder: Path, aliases: Path | None = None) -> "Reference":
-        """Open what `build` wrote; `aliases` is a table as `read_aliases` describes it."""
-        contigs = json.loads((folder / "contigs.json").read_text())
-        size = sum(contigs["lengths"])
-        path = folder / "bases.u8"
-        if path.stat().st_size != size:
-            raise InputError(f"{path}: not of {size} bases; build the reference again")
-        bases = np.memmap(path, np.uint8, "r") if size else np.zeros(0, np.uint8)
-        reference = cls(bases, **contigs)
-        if aliases is not None:
-            reference.read_aliases(aliases)
-        return reference
-
-    def contig(self, name: str) -> int | None:
-        """Index of a contig: by its name, with or without ``chr``, M for MT, or by an alias."""
-        for spelling in _spellings(name):
-            if spelling in self._index:
-                return self._index[spelling]
-        return self._aliases.get(name)
-
-    def read_aliases(self, path: Path) -> None:
-        """Learn other names of the contigs from a table with one contig a row.
+        """Open what `build` wrote; `aliases` is a table with other names of one contig a row.
 
         Two or more tab-separated columns, each a naming scheme (UCSC, Ensembl, RefSeq, as in
         UCSC's chromAlias.txt); lines that start with ``#`` are skipped, as are empty cells and
         ``na``. Rows without a contig of this reference are not used. Raises `InputError` where a
         row names two contigs of the reference, or a name stands in the rows of two.
         """
-        try:
-            lines = path.read_text().splitlines()
-        except (OSError, UnicodeDecodeError) as error:
-            raise InputError(f"{path}: cannot read the contig aliases ({error})") from error
-        for number, line in enumerate(lines, 1):
-            if not line.strip() or line.startswith("#"):
-                continue
-            cells = [cell.strip() for cell in line.split("\t")]
-            if len(cells) < 2:
-                raise InputError(
-                    f"{path}, line {number}: one column; expected a contig's names, separated by "
-                    "tabs"
-                )
-            names = {cell for cell in cells if cell not in ("", "na")}
-            contigs = {i for name in names if (i := self.contig(name)) is not None}
-            if len(contigs) > 1:
-                both = " and ".join(repr(self.names[i]) for i in sorted(contigs)[:2])
-                raise InputError(
-                    f"{path}, line {number}: its names are those of {both}, two contigs of the "
-                    "reference; a row must be about one"
-                )
-            for name in names if contigs else ():
-                self._aliases[name] = min(contigs)
+        contigs = json.loads((folder / "contigs.json").read_text())
+        size = sum(contigs["lengths"])
+        path = folder / "bases.u8"
+        if path.stat().st_size != size:
+            raise InputError(f"{path}: not of {size} bases; build the reference again")
+        bases = np.memmap(path, np.uint8, "r") if size else np.zeros(0, np.uint8)
+        return cls(bases, **contigs, aliases=aliases)
+
+    def meaning(self, name: str) -> Meaning:
+        """The contigs that a name may mean, as `contigs.Contigs` reads it."""
+        return self._contigs.meaning(name)
+
+    def without(self, name: str) -> str:
+        """Why a name means no contig."""
+        return self._contigs.without(name)
+
+    def contig(self, name: str) -> int | None:
+        """Index of the contig that a name means; raises `InputError` where it may mean two."""
+        contigs = self.meaning(name).contigs
+        if len(contigs) > 1:
+            both = " or ".join(repr(self.names[i]) for i in contigs)
+            raise InputError(
+                f"contig {name!r} may be {both} of the reference; say which in contig_aliases"
+            )
+        return contigs[0] if contigs else None
 
     def fetch(self, contig: int, start: int, end: int) -> bytes:
         """Bases of [start, end), 0-based, clipped to the contig; upper-case ASCII."""
@@ -254,13 +227,22 @@ class Reference:
         return bytes(self._view[offset + start : offset + max(start, min(end, length))])
 
     def at(self, contig: np.ndarray, start: np.ndarray) -> np.ndarray:
-        """The base at each of n places within their contigs, uint8[n]."""
-        bases = np.empty(len(start), np.uint8)
+        """The bases at places within contigs, uint8 in the shape of `start`: [n] or [n, m].
+
+        The m places of a row are on its contig, int64[n], and close together.
+        """
+        offset = self.offsets[contig].reshape(-1, *[1] * (start.ndim - 1))
+        bases = np.empty(start.shape, np.uint8)
         for first in range(0, len(start), READS):
             here = slice(first, first + READS)
-            bases[here] = self.bases[self.offsets[contig[here]] + start[here]]
+            bases[here] = self.bases[offset[here] + start[here]]
             self._release()
         return bases
+
+    def has(self, contig: int, start: int, bases: str) -> bool:
+        """Whether these bases stand there, the genome's IUPAC codes read as VCF does."""
+        there = self.fetch(contig, start, start + len(bases))
+        return there == bases.encode() or there.translate(FIRST_BASE) == bases.encode()
 
     def _release(self) -> None:
         """Let go of the pages read so far; else in the end the whole genome is resident."""

@@ -5,6 +5,7 @@ import json
 import os
 import random
 from pathlib import Path
+from unittest import mock
 
 import pyarrow.parquet as pq
 import pysam
@@ -14,10 +15,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from veff.errors import InputError
-from veff.inputs import variants
+from veff.inputs import preparing, records
+from veff.inputs.judging import STATUSES
+from veff.inputs.preparing import prepare
 from veff.inputs.records import NO_REF, ORDER_UNKNOWN, Malformed, Record
 from veff.inputs.reference import Reference, build
-from veff.inputs.variants import STATUSES, prepare, prepare_records, trim
 
 SHARED = Path(os.environ.get("VEFF_SHARED_DATA", Path(__file__).parents[3] / "shared" / "data"))
 
@@ -60,24 +62,24 @@ def as_records(rows):
 def prepared(genome, folder, rows, chunk_size=100, max_ref_mismatch=1.0, **settings):
     """Summary, rows of the alleles and rows of the scoreable, as dictionaries."""
     alleles, scoreable = folder / "alleles.parquet", folder / "scoreable.parquet"
-    summary = prepare_records(
-        iter(as_records(rows)),
-        "test.vcf",
-        genome,
-        alleles,
-        scoreable,
-        chunk_size=chunk_size,
-        max_ref_mismatch=max_ref_mismatch,
-        **settings,
-    )
+    with mock.patch.object(records, "read", side_effect=lambda *_: iter(as_records(rows))):
+        summary = prepare(
+            Path("test.vcf"),
+            genome,
+            alleles,
+            scoreable,
+            chunk_size=chunk_size,
+            max_ref_mismatch=max_ref_mismatch,
+            **settings,
+        )
     assert sum(summary["statuses"].values()) == summary["alleles"]
     assert set(path.name for path in folder.iterdir()) >= {alleles.name, scoreable.name}
     assert not list(folder.glob(".prepare-*"))
     table = pq.read_table(alleles)
-    assert table.schema.equals(variants.ALLELES)
+    assert table.schema.equals(preparing.ALLELES)
     assert table["allele_id"].to_pylist() == list(range(summary["alleles"]))
     scores = pq.read_table(scoreable)
-    assert scores.schema.equals(variants.SCOREABLE)
+    assert scores.schema.equals(preparing.SCOREABLE)
     assert scores.num_rows == summary["scoreable"] == summary["statuses"]["ok"]
     return summary, table.to_pylist(), scores.to_pylist()
 
@@ -156,9 +158,11 @@ CASES = {
     "IUPAC in ALT": ("chr1", 101, at(101), "R", "not_acgt"),
     "VCF 3 deletion": ("chr1", 101, at(101), "D4", "not_acgt"),
     "plink's missing allele": ("chr1", 101, at(101), "0", "not_acgt"),
-    "N in REF, N in the reference": ("chr1", 3001, "N", "A", "not_acgt"),
+    "N in REF, N in the reference": ("chr1", 3001, "N", "A", "reference_n"),
     "N in REF": ("chr1", 101, "N", "A", "not_acgt"),
-    "A in REF, N in the reference": ("chr1", 3001, "A", "C", "ref_mismatch"),
+    "A in REF, N in the reference": ("chr1", 3001, "A", "C", "reference_n"),
+    "REF into N": ("chr1", 2999, at(2999, 2) + "AC", "A", "reference_n"),
+    "wrong REF into N": ("chr1", 3000, other(at(3000)) + "AC", "A", "ref_mismatch"),
     "IUPAC in REF": ("chr1", 4002, "R", "A", "not_acgt"),
     "star in REF": ("chr1", 101, "*", "A", "not_acgt"),
     # R is A or G, so the VCF specification has REF A for it; Y is C or T, so C.
@@ -207,37 +211,6 @@ def test_vcf_form_and_list_form_of_an_indel_are_the_same(genome, tmp_path, vcf, 
     assert one(genome, tmp_path, "chr1", *listed)[1] == trimmed
     _, rows, _ = prepared(genome, tmp_path, [("chr1", *vcf), ("chr1", *listed)])
     assert [(row["status"], row["scored_as"]) for row in rows] == [("ok", 0), ("duplicate", 0)]
-
-
-@pytest.mark.parametrize(
-    ("allele", "expected"),
-    [
-        ((10, "A", "C"), (10, "A", "C")),
-        ((10, "GAC", "G"), (11, "AC", "")),
-        ((10, "A", "ACG"), (11, "", "CG")),
-        ((10, "TAT", "T"), (10, "TA", "")),
-        ((10, "T", "TAT"), (10, "", "TA")),
-        ((10, "GATT", "GCTT"), (11, "A", "C")),
-        ((10, "CAG", "CTTG"), (11, "A", "TT")),
-        ((10, "AAAA", "AA"), (10, "AA", "")),
-        ((10, "AC", "GT"), (10, "AC", "GT")),
-        ((10, "AC", "AC"), (10, "", "")),
-    ],
-)
-def test_trimming_cuts_the_suffix_first(allele, expected):
-    assert trim(*allele) == expected
-
-
-@given(st.text("AC", max_size=8), st.text("AC", max_size=8), st.text("ACGT", max_size=5))
-def test_trimming_keeps_the_sequence_and_leaves_nothing_shared(ref, alt, flank):
-    start, short_ref, short_alt = trim(len(flank), ref, alt)
-    contig = flank + ref + "GGG"
-    edited = contig[:start] + short_alt + contig[start + len(short_ref) :]
-    assert contig[start : start + len(short_ref)] == short_ref
-    assert edited == flank + alt + "GGG"
-    if short_ref and short_alt:
-        assert short_ref[0] != short_alt[0]
-        assert short_ref[-1] != short_alt[-1]
 
 
 def with_allele(row):
@@ -346,9 +319,9 @@ def test_blocks_and_regions_change_nothing(genome, tmp_path, monkeypatch, block,
     rows[50] = Malformed(50, 52, "seven columns", ("chr1", "x", ".", "A", "C"))
     rows[60:64] = [case[:4] for case in list(CASES.values())[-4:]]
     expected = prepared(genome, tmp_path, rows)
-    monkeypatch.setattr(variants, "BLOCK_RECORDS", block)
-    monkeypatch.setattr(variants, "BLOCK_BASES", bases)
-    monkeypatch.setattr(variants, "REGION_BITS", region)
+    monkeypatch.setattr(preparing, "BLOCK_RECORDS", block)
+    monkeypatch.setattr(preparing, "BLOCK_BASES", bases)
+    monkeypatch.setattr(preparing, "REGION_BITS", region)
     assert prepared(genome, tmp_path, rows) == expected
 
 
@@ -409,7 +382,7 @@ def test_a_list_without_ref_gets_it_from_the_reference_and_says_so(genome, tmp_p
     ("pos", "chrom", "alt", "status"),
     [
         (101, "chr1", at(101), "no_alt"),
-        (3001, "chr1", "A", "not_acgt"),
+        (3001, "chr1", "A", "reference_n"),
         (5001, "chr1", "A", "out_of_contig"),
         (0, "chr1", "A", "out_of_contig"),
         (101, "chr7", "A", "unknown_contig"),
@@ -485,32 +458,37 @@ def snvs(n, shift=0, swap=False):
 
 
 @pytest.mark.parametrize(
-    ("rows", "cause", "swapped", "one_on"),
+    ("rows", "cause", "explains"),
     [
-        (snvs(100, swap=True), "REF and ALT look swapped", 100, None),
-        (snvs(100, shift=-1), "positions look 0-based", None, "all"),
-        (snvs(100, shift=400), "another assembly", None, None),
+        (snvs(100, swap=True), "REF and ALT look swapped", 0),
+        (snvs(100, shift=-1), "one off, too small by one", 1),
+        (snvs(100, shift=1), "one off, too large by one", 2),
+        (snvs(100, shift=400), "another assembly", None),
+        (snvs(5, swap=True), "REF and ALT look swapped", 0),
+        (snvs(5, shift=-1), "one off, too small by one", 1),
+        (snvs(5, shift=1), "one off, too large by one", 2),
+        (snvs(5, shift=400), "another assembly", None),
+        (snvs(2) + snvs(5, swap=True)[2:], "REF and ALT look swapped", 0),
     ],
 )
 def test_many_wrong_refs_are_an_error_that_names_the_likely_cause(
-    genome, tmp_path, rows, cause, swapped, one_on
+    genome, tmp_path, rows, cause, explains
 ):
     wrong = [(pos, ref, alt) for _, pos, ref, alt in rows if at(pos) != ref]
     counts = (
         sum(at(pos) == alt for pos, ref, alt in wrong),
         sum(at(pos + 1) == ref for pos, ref, alt in wrong),
+        sum(at(pos - 1) == ref for pos, ref, alt in wrong),
     )
-    if swapped is not None:
-        assert counts[0] == swapped
-    if one_on is not None:
-        assert counts[1] == len(wrong)
+    if explains is not None:
+        assert counts[explains] == len(wrong)
     with pytest.raises(InputError) as error:
         prepared(genome, tmp_path, rows, max_ref_mismatch=0.01)
     message = str(error.value)
-    assert f"{len(wrong)} of 100 alleles" in message
+    assert f"{len(wrong)} of {len(rows)} alleles" in message
     assert cause in message
     assert f"{counts[0]} fit with REF and ALT swapped" in message
-    assert f"{counts[1]} fit one base further on" in message
+    assert f"{counts[1]} one base further on and {counts[2]} one base before" in message
     assert "\n" not in message
     assert list(tmp_path.iterdir()) == []
 
@@ -520,8 +498,35 @@ def test_wrong_refs_up_to_the_limit_are_flagged_and_above_it_refused(genome, tmp
     summary, *_ = prepared(genome, tmp_path, rows, max_ref_mismatch=0.02)
     assert summary["statuses"]["ref_alt_swapped"] == 10
     assert summary["ref_checked"] == 500
+    prepared(genome, tmp_path, rows, max_ref_mismatch=0.01)  # 5 are expected: 10 are no wonder
     with pytest.raises(InputError, match="10 of 500 alleles"):
-        prepared(genome, tmp_path, rows, max_ref_mismatch=0.0199)
+        prepared(genome, tmp_path, rows, max_ref_mismatch=0.005)
+
+
+def test_no_wrong_ref_passes_where_none_is_allowed_and_all_where_all_are(genome, tmp_path):
+    rows = snvs(500) + snvs(1, swap=True)
+    with pytest.raises(InputError, match="1 of 501 alleles"):
+        prepared(genome, tmp_path, rows, max_ref_mismatch=0)
+    prepared(genome, tmp_path, snvs(5, swap=True), max_ref_mismatch=1)
+
+
+def test_odd_rows_of_a_long_list_pass_and_most_of_a_short_one_do_not(genome, tmp_path):
+    for wrong, right in ((1, 0), (1, 4), (2, 98), (2, 20)):
+        rows = snvs(wrong, swap=True) + snvs(wrong + right)[wrong:]
+        summary, *_ = prepared(genome, tmp_path, rows, max_ref_mismatch=0.01)
+        assert summary["statuses"]["ref_alt_swapped"] == wrong
+    for wrong, right in ((2, 0), (3, 2), (4, 1), (9, 1)):
+        rows = snvs(wrong, swap=True) + snvs(wrong + right)[wrong:]
+        with pytest.raises(InputError, match=f"{wrong} of {wrong + right} alleles"):
+            prepared(genome, tmp_path, rows, max_ref_mismatch=0.01)
+
+
+def test_alleles_over_n_do_not_count_as_another_assembly(genome, tmp_path):
+    masked = [("chr1", pos, base, alt) for pos in range(3001, 3011) for base, alt in ("AC", "TG")]
+    summary, rows, _ = prepared(genome, tmp_path, snvs(5) + masked, max_ref_mismatch=0.01)
+    assert summary["statuses"]["reference_n"] == 20
+    assert summary["ref_checked"] == 5
+    assert rows[-1]["reason"] == "the reference has 'N' there"
 
 
 def test_one_wrong_ref_does_not_stop_a_small_file(genome, tmp_path):
@@ -537,22 +542,17 @@ def test_a_small_file_without_a_single_right_ref_is_refused(genome, tmp_path):
         prepared(genome, tmp_path, snvs(2, swap=True), max_ref_mismatch=0.01)
 
 
-def test_an_error_while_reading_leaves_the_outputs_of_before(genome, tmp_path):
+def test_an_error_while_reading_leaves_the_outputs_of_before(genome, tmp_path, monkeypatch):
     def broken():
         yield from as_records(snvs(3))
         raise InputError("test.vcf, line 5: no")
 
     prepared(genome, tmp_path, snvs(5))
     before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    monkeypatch.setattr(records, "read", lambda *_: broken())
+    outputs = tmp_path / "alleles.parquet", tmp_path / "scoreable.parquet"
     with pytest.raises(InputError, match="line 5"):
-        prepare_records(
-            broken(),
-            "test.vcf",
-            genome,
-            tmp_path / "alleles.parquet",
-            tmp_path / "scoreable.parquet",
-            chunk_size=10,
-        )
+        prepare(Path("test.vcf"), genome, *outputs, chunk_size=10)
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
 
 
