@@ -5,6 +5,7 @@ import os
 import random
 import shutil
 import subprocess
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -135,11 +136,9 @@ def test_a_long_repeat_is_crossed_whole():
 # The same on files, through prepare, against bcftools
 
 
-def scored(vcf, fasta, folder):
+def scored(vcf, reference, folder):
     """(record, ALT as written) -> what is scored, for the alleles of a file that are scored."""
-    build(fasta, folder / "reference")
     outputs = folder / "alleles.parquet", folder / "scoreable.parquet"
-    reference = Reference.open(folder / "reference")
     settings = {"chunk_size": 1000, "max_ref_mismatch": 1.0, "malformed_rows": "skip"}
     prepare(vcf, reference, *outputs, max_allele_length=10**6, **settings)
     rows = pq.read_table(outputs[0], filters=[("scored_pos", ">", 0)]).to_pylist()
@@ -217,18 +216,38 @@ def test_indels_at_repeats_are_scored_where_bcftools_norm_puts_them(tmp_path, se
     vcf.write_text(
         "##fileformat=VCFv4.2\n#CHROM\tPOS\tID\tREF\tALT\tQUAL\tFILTER\tINFO\n" + "".join(rows)
     )
-    ours = scored(vcf, fasta, tmp_path)
+    build(fasta, tmp_path / "reference")
+    ours = scored(vcf, Reference.open(tmp_path / "reference"), tmp_path)
     assert len(ours) == len(rows)
     assert ours == normalised(vcf, fasta, tmp_path, ours)
+
+
+@pytest.fixture(scope="module")
+def opened(tmp_path_factory):
+    found = {}
+
+    def open_reference(name):
+        if name not in found:
+            folder = tmp_path_factory.mktemp("reference")
+            fasta = folder / "genome.fa"
+            fasta.write_bytes(gzip.decompress((SHARED / "reference" / name).read_bytes()))
+            build(fasta, folder)
+            found[name] = fasta, Reference.open(folder)
+        return found[name]
+
+    return open_reference
 
 
 @needs_bcftools
 @pytest.mark.skipif(not REAL, reason="needs the shared data")
 @pytest.mark.parametrize(("vcf", "genome"), REAL, ids=lambda path: getattr(path, "name", ""))
-def test_indels_of_real_files_are_scored_where_bcftools_norm_puts_them(vcf, genome, tmp_path):
-    fasta = tmp_path / "genome.fa"
-    fasta.write_bytes(gzip.decompress((SHARED / "reference" / genome).read_bytes()))
-    ours = scored(vcf, fasta, tmp_path)
+def test_indels_of_real_files_are_scored_where_bcftools_norm_puts_them(
+    vcf, genome, opened, tmp_path
+):
+    fasta, reference = opened(genome)
+    ours = scored(vcf, reference, tmp_path)
     indels = {key: one for key, one in ours.items() if len(one[1]) > 1 or len(one[2]) > 1}
+    if not indels:
+        pytest.skip("no indels")
     assert indels == normalised(vcf, fasta, tmp_path, indels)
-    print(f"{vcf.name}: {len(indels)} of {len(ours)} alleles")
+    print(f"{len(indels)} of {len(ours)} alleles")

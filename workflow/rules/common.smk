@@ -42,7 +42,7 @@ NULLS = {} if config["nulls"] == "none" else config["nulls"]
 TOP = config["top"]["n"]
 ANNOTATIONS = {key: path for key, path in config["annotations"].items() if path}
 # Raised when a change of the code changes a score, so that scores are redone.
-SCORE_VERSION = 1
+SCORE_VERSION = 2
 # What decides a prediction besides the models.
 HOW = {key: config[key] for key in ("ensemble", "reverse_complement", "precision")}
 
