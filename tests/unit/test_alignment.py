@@ -148,51 +148,41 @@ def scored(vcf, reference, folder):
     }
 
 
-def normalised(vcf, fasta, folder, wanted):
+def normalised(vcf, fasta, reference, folder, wanted):
     """The same by ``bcftools norm``, each allele as a record of its own."""
     one_by_one = folder / "one_by_one.vcf"
-    numbers, lines, contigs = [], [], {}
+    header = ["##fileformat=VCFv4.2", *(f"##contig=<ID={name}>" for name in reference.names)]
+    lines = [*header, "#CHROM\tPOS\tID\tREF\tALT\tQUAL\tFILTER\tINFO"]
+    keys = []
     for row in records.read(vcf, "skip"):
-        if isinstance(row, Malformed):
-            continue
-        for alt in row.alts:
+        for alt in () if isinstance(row, Malformed) else row.alts:
             if (row.number, alt) in wanted:
-                contigs[row.chrom] = None
-                lines.append(
-                    f"{row.chrom}\t{row.pos}\t{len(numbers)}\t{row.ref}\t{alt}\t.\t.\t.\n"
-                )
-                numbers.append((row.number, alt))
-    one_by_one.write_text(
-        "##fileformat=VCFv4.2\n"
-        + "".join(f"##contig=<ID={name}>\n" for name in contigs)
-        + "#CHROM\tPOS\tID\tREF\tALT\tQUAL\tFILTER\tINFO\n"
-        + "".join(lines)
-    )
+                chrom = reference.names[reference.contig(row.chrom)]
+                fields = (chrom, row.pos, len(keys), row.ref, alt, ".", ".", ".")
+                lines.append("\t".join(map(str, fields)))
+                keys.append((row.number, alt))
+    one_by_one.write_text("\n".join(lines) + "\n")
     command = ["bcftools", "norm", "-f", str(fasta), "-c", "w", str(one_by_one)]
     text = subprocess.run(command, check=True, capture_output=True, text=True).stdout
     rows = [line.split("\t")[1:5] for line in text.splitlines() if not line.startswith("#")]
-    return {
-        numbers[int(number)]: (int(pos), ref.upper(), alt.upper())
-        for pos, number, ref, alt in rows
-    }
+    return {keys[int(key)]: (int(pos), ref.upper(), alt.upper()) for pos, key, ref, alt in rows}
 
 
 SHARED = Path(os.environ.get("VEFF_SHARED_DATA", Path(__file__).parents[3] / "shared" / "data"))
 REFERENCES = {
-    "b37.chr20": "b37.chr20.fa.gz",
-    "hg38.chr20": "hg38.chr20_1-1000000.fa.gz",
-    "hg38.chr1": "hg38.chr1_1-1000000.fa.gz",
-    "vg_z": "vg_z.b37_chr20_1000001-2000000.fa.gz",
+    "b37.chr20.fa.gz": ("b37.chr20", "b37chr20", "hg19.vcf"),
+    "hg38.chr20_1-1000000.fa.gz": ("hg38.chr20", "hg38chr20"),
+    "hg38.chr1_1-1000000.fa.gz": ("hg38.chr1.",),
+    "vg_z.b37_chr20_1000001-2000000.fa.gz": ("vg_z",),
 }
 REAL = [
     (path, genome)
-    for path in sorted((SHARED / "variants").glob("*"))
-    if path.suffix not in (".csi", ".tbi")
-    for prefix, genome in REFERENCES.items()
-    if path.name.startswith(prefix)
+    for folder in ("variants", "lists", "nasty")
+    for path in sorted((SHARED / folder).glob("*.[vb]c[fg]*"))
+    if path.suffix != ".csi"
+    for genome, names in REFERENCES.items()
+    if any(name in path.name for name in names)
 ]
-
-
 needs_bcftools = pytest.mark.skipif(shutil.which("bcftools") is None, reason="needs bcftools")
 
 
@@ -217,9 +207,10 @@ def test_indels_at_repeats_are_scored_where_bcftools_norm_puts_them(tmp_path, se
         "##fileformat=VCFv4.2\n#CHROM\tPOS\tID\tREF\tALT\tQUAL\tFILTER\tINFO\n" + "".join(rows)
     )
     build(fasta, tmp_path / "reference")
-    ours = scored(vcf, Reference.open(tmp_path / "reference"), tmp_path)
+    reference = Reference.open(tmp_path / "reference")
+    ours = scored(vcf, reference, tmp_path)
     assert len(ours) == len(rows)
-    assert ours == normalised(vcf, fasta, tmp_path, ours)
+    assert ours == normalised(vcf, fasta, reference, tmp_path, ours)
 
 
 @pytest.fixture(scope="module")
@@ -249,5 +240,5 @@ def test_indels_of_real_files_are_scored_where_bcftools_norm_puts_them(
     indels = {key: one for key, one in ours.items() if len(one[1]) > 1 or len(one[2]) > 1}
     if not indels:
         pytest.skip("no indels")
-    assert indels == normalised(vcf, fasta, tmp_path, indels)
+    assert indels == normalised(vcf, fasta, reference, tmp_path, indels)
     print(f"{len(indels)} of {len(ours)} alleles")
