@@ -6,7 +6,7 @@ import pysam
 import pysam.bcftools
 import pytest
 
-from veff.inputs import records, reference
+from veff.inputs import formats, records, reference
 from veff.outputs.vcf import annotate
 
 NEW = [
@@ -129,7 +129,7 @@ def test_the_index_finds_records_and_bgzip_reads_the_whole(tmp_path):
         assert found == [(15000.0,), (15001.0,)]
     with pysam.VariantFile(str(out)) as file:
         assert sum(1 for _ in file) == len(rows)
-    assert records.kind(out) == "vcf"  # with the end block of bgzip
+    assert formats.kind(out) == "vcf"  # with the end block of bgzip
 
 
 @pytest.mark.parametrize("order", [["1\t9", "1\t5"], ["1\t5", "2\t5", "1\t9"]])

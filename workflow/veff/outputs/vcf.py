@@ -10,9 +10,11 @@ from pathlib import Path
 
 import pysam
 
-from veff.inputs import records
-from veff.inputs.records import NO_REF, ORDER_UNKNOWN, VCF_COLUMNS, Record
+from veff.inputs import bcf, formats, records
+from veff.inputs.formats import VCF_COLUMNS
+from veff.inputs.records import NO_REF, ORDER_UNKNOWN, Malformed, Record
 from veff.inputs.reference import FIRST_BASE, Reference
+from veff.inputs.vcf import Vcf
 from veff.tables import put
 
 _DEFINITION = re.compile(rb'##(INFO|FORMAT|FILTER|contig)=<(?:[^">]*,)?ID=([^,>]+)')
@@ -87,9 +89,9 @@ def _source(
     variants: Path, reference: Reference | None
 ) -> tuple[list[bytes], list[bytes], Iterator[bytes | None]]:
     """Header lines, names of columns, and the rows as VCF text, None for a malformed one."""
-    match records.kind(variants):
+    match formats.kind(variants):
         case "vcf":
-            vcf = records.Vcf(variants)
+            vcf = Vcf(variants)
             rows = (row if isinstance(record, Record) else None for record, row in vcf)
             return vcf.header, vcf.columns, rows
         case "bcf":
@@ -97,7 +99,7 @@ def _source(
                 *header, columns = str(file.header).encode().splitlines()
             rows = (
                 str(row).rstrip("\n").encode() if isinstance(record, Record) else None
-                for record, row in records.bcf(variants, samples=True)
+                for record, row in bcf.rows(variants, samples=True)
             )
             return header, columns.split(b"\t"), rows
         case "list":
@@ -106,7 +108,7 @@ def _source(
             return [], columns, (_listed(row, reference) for row in rows)
 
 
-def _listed(row: records.Record | records.Malformed, reference: Reference | None) -> bytes | None:
+def _listed(row: Record | Malformed, reference: Reference | None) -> bytes | None:
     """A list's record as a VCF's: REF is the reference's, and no allele is empty."""
     if not isinstance(row, Record):
         return None
