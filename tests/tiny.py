@@ -1,5 +1,6 @@
 """Small untrained models on a small random genome, to score for real in seconds."""
 
+from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
@@ -10,9 +11,25 @@ from cherimoya import Cherimoya
 from veff.inputs import reference
 from veff.inputs.reference import Reference
 from veff.models.architecture import Geometry
+from veff.models.experiment import Checkpoint, Experiment
 from veff.scoring import score
+from veff.scoring.how import How
 
 GEOMETRY = Geometry(251, 101)
+ARCHITECTURE = {
+    "n_filters": 16,
+    "n_layers": 4,
+    "expansion": 2,
+    "signal_groups": [1],
+    "n_control_tracks": 0,
+}
+
+
+def a_fold(experiment: str, **changes) -> Checkpoint:
+    """A checkpoint of that experiment, as a row of models.json with these values says it."""
+    row = {"experiment": experiment, "fold": 0, "checkpoint": "x.torch", "sha256": "of x"}
+    row |= {"n_parameters": 1, "group": None, **ARCHITECTURE, **asdict(GEOMETRY)}
+    return Checkpoint.of(row | changes)
 
 
 class Tiny:
@@ -35,14 +52,14 @@ class Tiny:
 
     def experiment(
         self, name: str, seeds: tuple[int, ...] = (0,), geometry: Geometry = GEOMETRY, **shape
-    ) -> list[dict]:
-        """Descriptions of an experiment's folds, as models.json has them."""
-        shape = {"signal_groups": [1], "n_control_tracks": 0} | shape
+    ) -> Experiment:
+        """An experiment whose folds were saved."""
+        shape = ARCHITECTURE | shape
         folds = []
         for fold, seed in enumerate(seeds):
             path = self.folder / f"{name}.{fold}.torch"
             model = Cherimoya(
-                **{"n_filters": 16, "n_layers": 4} | shape,
+                **shape,
                 trimming=geometry.trimming,
                 compile=False,
                 random_state=seed,
@@ -55,18 +72,9 @@ class Tiny:
                 model.linear.weight.mul_(20)
                 model.linear.bias.fill_(3.0)
             model.save(path)
-            folds.append(
-                {
-                    "experiment": name,
-                    "fold": fold,
-                    "checkpoint": str(path),
-                    "sha256": f"{name} {seed}",
-                    **shape,
-                    "input_length": geometry.input_length,
-                    "output_length": geometry.output_length,
-                }
-            )
-        return folds
+            own = {"fold": fold, "checkpoint": str(path), "sha256": f"{name} {seed}", **shape}
+            folds.append(a_fold(name, **own, **asdict(geometry)))
+        return Experiment(name, tuple(folds))
 
     def alleles(self, n: int = 30, seed: int = 0) -> pa.Table:
         """SNVs, indels and several alleles of one site, some near a contig's end, in order."""
@@ -91,9 +99,12 @@ class Tiny:
             }
         )
 
-    def score(self, alleles: pa.Table, *experiments: list[dict], genome=None, **how) -> tuple:
-        how = {"device": torch.device("cpu"), "batch_size": 8} | how
-        descriptions = [fold for folds in experiments for fold in folds]
-        scored = score.score(alleles, genome or self.reference, descriptions, score.How(**how))
+    def score(
+        self, alleles: pa.Table, *experiments: Experiment, genome=None, batch_size=8, **how
+    ) -> tuple:
+        how = How(**{"device": "cpu"} | how)
+        scored = score.score(
+            alleles, genome or self.reference, experiments, how, batch_size=batch_size
+        )
         answers, fold_answers = zip(*scored, strict=True)
         return list(answers), list(fold_answers)

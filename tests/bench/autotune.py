@@ -58,7 +58,7 @@ def process(work: dict, settings: dict | None, seeds: list[str]) -> dict:
     from triton.runtime.autotuner import Autotuner
 
     from veff.cherimoya.engine import Predictor
-    from veff.models.architecture import Geometry
+    from veff.models.architecture import Architecture
 
     seen = {"benchmarks": 0, "compiles": 0}
     time_one = Autotuner._bench
@@ -73,9 +73,9 @@ def process(work: dict, settings: dict | None, seeds: list[str]) -> dict:
     Autotuner._bench = bench
     triton.knobs.compilation.listener = compiled
 
-    geometry = Geometry(work["input_length"], work["output_length"])
-    shape = ("n_filters", "n_layers", "expansion", "signal_groups", "n_control_tracks")
-    model = Cherimoya(**{key: work[key] for key in shape}, compile=False, random_state=0).cuda()
+    architecture = Architecture.of(work)
+    geometry = architecture.geometry
+    model = Cherimoya(**architecture.arguments, compile=False, random_state=0).cuda()
     codes = torch.randint(
         4, (work["batch_size"], geometry.input_length), generator=torch.Generator().manual_seed(0)
     )

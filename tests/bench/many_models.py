@@ -84,29 +84,30 @@ def alone(folder: Path) -> dict:
     import torch
     import watch
 
-    from veff.cherimoya import engine
     from veff.inputs.reference import Reference
+    from veff.models import experiment
     from veff.scoring import score
+    from veff.scoring.how import How
 
     scored = []
 
-    class Experiment(score._Experiment):
+    class Scored(score._Scored):
         def add(self, batch: score.Batch) -> None:
             super().add(batch)
             if not scored:
                 scored.append(watch.now())
 
-    score._Experiment = Experiment
-    how = score.How(device=engine.device("auto"), batch_size=setup["batch_size"])
+    score._Scored = Scored
     found = {}
     for name in ("all", "one"):
         alleles = pq.ParquetFile(folder / name / "prepared/scoreable.parquet").read_row_group(0)
-        described = tables.read_json(folder / name / "models.json")
+        checkpoints = experiment.read(folder / name / "models.json")
         reference = Reference.open(folder / name / "reference")
         with watch.loop() as marks:
-            for _ in score.score(alleles, reference, described, how):
+            experiments, size = experiment.experiments(checkpoints), setup["batch_size"]
+            for _ in score.score(alleles, reference, experiments, How(), batch_size=size):
                 pass
-        rate = watch.windows_per_s(marks, len(described))
+        rate = watch.windows_per_s(marks, len(checkpoints))
         found[f"{name}: windows_per_s_in_loop"] = round(rate)
         if name == "all":
             found["start_to_first_scores_s"] = round(scored[0] - began, 2)

@@ -53,9 +53,11 @@ from tangermeme.utils import one_hot_encode  # noqa: E402
 from veff import tables  # noqa: E402
 from veff.cherimoya import checkpoint, engine  # noqa: E402
 from veff.inputs import preparing, reference  # noqa: E402
-from veff.models import descriptions  # noqa: E402
 from veff.models.architecture import Geometry  # noqa: E402
+from veff.models.experiment import Experiment, experiments  # noqa: E402
+from veff.models.sheet import Request  # noqa: E402
 from veff.scoring import effects, score  # noqa: E402
+from veff.scoring.how import How  # noqa: E402
 
 GEOMETRY = Geometry(2114, 1000)
 PARTS = ("forward", "stages", "accuracy", "end_to_end", "users", "cost", "scaling")
@@ -138,25 +140,16 @@ class Bench:
             preparing.prepare(vcf, genome, alleles, scoreable, chunk_size=chunk_size)
         return scoreable
 
-    def checkpoints(self, n: int) -> list[dict]:
-        """Descriptions of `n` models, each an experiment of its own."""
-        described = []
+    def experiments(self, n: int) -> list[Experiment]:
+        """Experiments of one model each."""
+        requests = []
         for seed in range(n):
             path = self.scratch / f"model{seed}.torch"
             model = self.model(seed)
             if not path.exists():
                 model.save(path)
-            described.append(
-                {
-                    "experiment": f"e{seed}",
-                    "fold": 0,
-                    "checkpoint": str(path),
-                    **{key: getattr(model, key) for key in descriptions.GEOMETRY},
-                    "input_length": GEOMETRY.input_length,
-                    "output_length": GEOMETRY.output_length,
-                }
-            )
-        return described
+            requests.append(Request(f"e{seed}", (str(path),)))
+        return experiments(checkpoint.inspect(requests, {}))
 
     def score(
         self, n_alleles: int, n_models: int = 1, chunk: int = 0, chunk_size: int = 0
@@ -167,8 +160,9 @@ class Bench:
                 chunk
             ),
             reference.Reference.open(self.scratch / "reference"),
-            self.checkpoints(n_models),
-            score.How(device=self.device, batch_size=self.batches[-1]),
+            self.experiments(n_models),
+            How(),
+            batch_size=self.batches[-1],
         )
         paths = [self.scratch / f"{name}.{os.getpid()}.parquet" for name in ("answers", "folds")]
         tables.write_parquets(paths, scored)
@@ -382,7 +376,7 @@ def end_to_end(bench: Bench) -> dict:
         say(f"{step}: {steps[step]} s")
         return result
 
-    bench.checkpoints(1)
+    bench.experiments(1)
     bench.predictor(batch_size=bench.batches[-1])  # the kernels' tuning is not in question here
     if bench.on_gpu:
         torch.cuda.reset_peak_memory_stats()
@@ -486,7 +480,7 @@ def cost(bench: Bench) -> dict:
     bench.predictor(batch_size=bench.batches[-1])
 
     def seconds(n_alleles: int, n_models: int) -> float:
-        bench.prepared(n_alleles, n_alleles), bench.checkpoints(n_models)
+        bench.prepared(n_alleles, n_alleles), bench.experiments(n_models)
         began = time.perf_counter()
         bench.score(n_alleles, n_models)
         return round(time.perf_counter() - began, 2)
@@ -519,7 +513,7 @@ def scaling(bench: Bench) -> dict:
         say("not run: fewer than two GPUs")
         return {"not_run": "fewer than two GPUs"}
     n = 400_000
-    bench.prepared(n, n // 2), bench.checkpoints(1)
+    bench.prepared(n, n // 2), bench.experiments(1)
     seconds = {}
     context = multiprocessing.get_context("spawn")
     for gpus in (1, 2):

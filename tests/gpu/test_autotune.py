@@ -42,15 +42,18 @@ autotune.enable(settings, works, [])
 import numpy as np, pyarrow as pa, torch
 from cherimoya import Cherimoya
 from veff.cherimoya import checkpoint, engine
+from veff.models import experiment
+from veff.models.sheet import Request
 from veff.scoring import score
+from veff.scoring.how import How
 from veff.inputs.reference import Reference, build
 rng = np.random.default_rng(0)
 bases = "".join(rng.choice(list("ACGT"), 20_000))
 (folder / "genome.fa").write_text(f">one\\n{bases}\\n")
 build(folder / "genome.fa", folder / "reference")
 Cherimoya(compile=False, random_state=1).save(folder / "model.torch")
-experiment = {"name": "e", "checkpoints": [str(folder / "model.torch")], "group": None}
-descriptions = checkpoint.inspect([experiment | {"output_length": 1000}], {})
+request = Request("e", (str(folder / "model.torch"),))
+experiments = experiment.experiments(checkpoint.inspect([request], {}))
 start = np.sort(rng.choice(np.arange(2_000, 18_000), 200, replace=False))
 alleles = pa.table({
     "allele_id": pa.array(range(200), pa.int64()),
@@ -59,10 +62,10 @@ alleles = pa.table({
     "ref_len": pa.array([1] * 200, pa.int32()),
     "alt": ["CGTA"["ACGT".index(bases[s])] for s in start],
 })
-how = score.How(device=torch.device("cuda"), batch_size=works[0]["batch_size"])
 reference = Reference.open(folder / "reference")
 def answers(alleles):
-    return next(score.score(alleles, reference, descriptions, how))[0]
+    how, size = How(device="cuda"), works[0]["batch_size"]
+    return next(score.score(alleles, reference, experiments, how, batch_size=size))[0]
 whole = answers(alleles)
 for size in (1, 7, 15, 16, 17, 100):
     parts = [

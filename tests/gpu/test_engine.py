@@ -8,7 +8,7 @@ from cherimoya import Cherimoya, ControlWrapper
 from project import DEMO
 from veff.cherimoya import engine as engines
 from veff.cherimoya import layout, memory, warmup
-from veff.models.architecture import Geometry
+from veff.models.architecture import Architecture, Geometry
 from veff.scoring import effects
 
 DEFAULT = Geometry(2114, 1000)
@@ -210,13 +210,7 @@ def test_the_pass_that_changes_the_layout_has_the_bits_of_pytorchs_own_two(shape
 
 
 def test_the_memory_that_auto_assumes_is_enough():
-    geometry = {
-        "n_filters": 128,
-        "n_control_tracks": 0,
-        "signal_groups": [1],
-        "input_length": 2114,
-        "output_length": 1000,
-    }
+    architecture = Architecture(128, 9, 2, (1,), 0, 2114, 1000)
     total = torch.cuda.get_device_properties("cuda").total_memory
     rows = 256
     for precision in ("fp32", "bf16"):
@@ -231,8 +225,8 @@ def test_the_memory_that_auto_assumes_is_enough():
             batch_size=rows,
         )
         used = torch.cuda.max_memory_allocated() - before
-        assert used <= rows * memory.row_bytes(geometry)
-    assert memory.size("auto", [geometry], True) == (1024 if total > 12e9 else 512)
+        assert used <= rows * memory.row_bytes(architecture)
+    assert memory.size("auto", [architecture], True) == (1024 if total > 12e9 else 512)
 
 
 @pytest.mark.parametrize("precision", ["fp32", "bf16"])

@@ -4,7 +4,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
-import torch
 
 from tiny import Tiny
 from veff.models.architecture import Geometry
@@ -31,7 +30,7 @@ def experiments(tiny):
 
 
 def on_gpu(tiny, alleles, experiments, **how):
-    how = {"device": torch.device("cuda"), "batch_size": 64} | how
+    how = {"device": "cuda", "batch_size": 64} | how
     answers, folds = tiny.score(alleles, *experiments, **how)
     key = [(name, "ascending") for name in ("allele_id", "group")]
     return [table.sort_by(key).combine_chunks() for table in (*answers, *folds)]

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tarfile
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,7 @@ from veff import autotune
 from veff.autotune import fingerprint, gpus, node, seeds
 from veff.autotune.gpus import Gpu
 from veff.errors import InputError
+from veff.models.architecture import Architecture
 
 STANDIN = Path(__file__).parents[1] / "standin"
 WORKFLOW = Path(__file__).parents[2] / "workflow"
@@ -92,12 +94,9 @@ def test_setup_without_a_gpu_leaves_no_seed(tmp_path):
     assert list((tmp_path / "autotune").iterdir()) == []
 
 
-def test_work_names_each_geometry_and_task_once():
-    model = dict.fromkeys(
-        ("n_filters", "n_layers", "expansion", "n_control_tracks", "input_length"), 1
-    )
-    model |= {"output_length": 1, "signal_groups": [1]}
-    rows = [{**model, "checkpoint": "a"}, {**model, "checkpoint": "b"}, {**model, "n_filters": 2}]
+def test_work_names_each_architecture_and_task_once():
+    small = Architecture(1, 1, 1, (1,), 0, 1, 1)
+    rows = [small, Architecture(1, 1, 1, (1,), 0, 1, 1), replace(small, n_filters=2)]
     how = {"precision": "bf16", "engine": "fast"}
 
     def told(items):

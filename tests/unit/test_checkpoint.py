@@ -11,9 +11,14 @@ import torch
 from cherimoya import Cherimoya
 
 from project import DEMO
+from tiny import a_fold
+from veff import tables
 from veff.cherimoya import checkpoint
 from veff.errors import InputError
+from veff.models.architecture import Geometry
 from veff.models.descriptions import accept, duplicates, write_experiments
+from veff.models.experiment import experiments, read_inspected
+from veff.models.sheet import Request
 
 
 @pytest.fixture
@@ -101,36 +106,36 @@ def test_a_bad_checkpoint_is_refused_and_named(folder, make, message):
     assert not (folder / "it-ran").exists()
 
 
-def experiment(name, *checkpoints, output_length=1000, group=None):
-    return {
-        "name": name,
-        "checkpoints": checkpoints,
-        "output_length": output_length,
-        "group": group,
-    }
-
-
-def accepted(*experiments, max_allele_length=500, assemblies=None, reference=None):
-    assemblies = assemblies or {one["name"]: None for one in experiments}
-    inspected = checkpoint.inspect(list(experiments), {})
+def accepted(*requests, max_allele_length=500, assemblies=None, reference=None):
+    assemblies = assemblies or {one.name: None for one in requests}
+    inspected = checkpoint.inspect(list(requests), {})
     return accept(inspected, max_allele_length, assemblies, reference)
 
 
 def test_a_checkpoint_is_described_as_it_is():
     path = str(DEMO / "models/cellA.fold0.torch")
-    (one,) = accepted(experiment("cellA", path))
+    (one,) = accepted(Request("cellA", (path,)))
     with open(path, "rb") as handle:
-        assert one["sha256"] == hashlib.sha256(handle.read()).hexdigest()
-    assert (one["input_length"], one["output_length"]) == (2114, 1000)
-    assert (one["experiment"], one["fold"], one["signal_groups"]) == ("cellA", 0, [1])
+        assert one.sha256 == hashlib.sha256(handle.read()).hexdigest()
+    assert one.architecture.geometry == Geometry(2114, 1000)
+    assert (one.experiment, one.fold, one.architecture.signal_groups) == ("cellA", 0, (1,))
+
+
+def test_what_is_written_of_a_checkpoint_is_read_again_as_it_was(folder):
+    published = {"m": {"checkpoint": save(folder / "cached"), "commit": "c"}}
+    request = Request("a", (save(folder / "x.torch", signal_groups=[1, 2]), "catv1:m", "catv1:n"))
+    found = checkpoint.inspect([request], published | {"n": {"error": "the hub has no n"}})
+    tables.write_json(folder / "inspected.json", [one.plain() for one in found])
+    assert read_inspected(folder / "inspected.json") == found
+    assert [len(one.folds) for one in experiments(found[:2])] == [2]
 
 
 def test_one_bad_checkpoint_is_told_beside_the_good_ones(folder):
     good, bad = save(folder / "good.torch"), "bad.torch"
     truncated(folder / bad)
-    first, second = checkpoint.inspect([experiment("a", good), experiment("b", bad)], {})
-    assert "error" not in first
-    assert second["error"].startswith("bad.torch: not a Cherimoya checkpoint")
+    first, second = checkpoint.inspect([Request("a", (good,)), Request("b", (bad,))], {})
+    assert first.path == good
+    assert second.error.startswith("bad.torch: not a Cherimoya checkpoint")
     with pytest.raises(InputError, match=r"^bad.torch: not a Cherimoya"):
         accept([first, second], 500, {"a": None, "b": None}, None)
 
@@ -138,10 +143,9 @@ def test_one_bad_checkpoint_is_told_beside_the_good_ones(folder):
 def test_a_file_from_the_hub_is_loaded_from_where_it_was_put(folder):
     path = save(folder / "cached")
     downloads = {"m": {"checkpoint": path, "commit": "c"}, "n": {"error": "the hub has no n"}}
-    there, not_there = checkpoint.inspect([experiment("a", "catv1:m", "catv1:n")], downloads)
-    assert there["checkpoint"] == path
-    assert there["catv1"] == {"file": "m", "commit": "c"}
-    assert not_there["error"] == "the hub has no n"
+    there, not_there = checkpoint.inspect([Request("a", ("catv1:m", "catv1:n"))], downloads)
+    assert (there.path, there.file, there.commit) == (path, "m", "c")
+    assert not_there.error == "the hub has no n"
 
 
 @pytest.mark.parametrize(
@@ -157,30 +161,30 @@ def test_what_does_not_fit_is_refused(folder, shape, how, message):
     first = save(folder / "first.torch")
     second = save(folder / "second.torch", **shape)
     with pytest.raises(InputError, match=re.escape(message)):
-        accepted(experiment("x", first, second), **how)
+        accepted(Request("x", (first, second)), **how)
 
 
 def test_a_signal_group_that_a_model_does_not_have_is_refused(folder):
     path = save(folder / "two.torch", signal_groups=[1, 2])
-    assert accepted(experiment("x", path, group=1))[0]["group"] == 1
+    assert accepted(Request("x", (path,), group=1))[0].group == 1
     with pytest.raises(InputError, match="has 2 signal groups, so there is no group 2"):
-        accepted(experiment("x", path, group=2))
+        accepted(Request("x", (path,), group=2))
 
 
 def test_one_content_under_two_names_is_found(folder):
     first, other = save(folder / "first.torch"), save(folder / "other.torch", random_state=1)
     (folder / "again.torch").write_bytes((folder / "first.torch").read_bytes())
-    every = accepted(experiment("x", first, other), experiment("y", "again.torch"))
+    every = accepted(Request("x", (first, other)), Request("y", ("again.torch",)))
     assert duplicates(every) == [[f"x: {first}", "y: again.torch"]]
 
 
 def test_the_table_of_experiments_has_the_columns_of_the_sheet(tmp_path):
-    experiments = [
-        {"name": "x", "assembly": "hg38", "peaks": None, "about": [["tissue", "blood"]]},
-        {"name": "y", "assembly": None, "peaks": "p.bed", "about": [["donor", "1"]]},
+    requests = [
+        Request("x", ("a", "b"), assembly="hg38", about=(("tissue", "blood"),)),
+        Request("y", ("c",), peaks="p.bed", about=(("donor", "1"),)),
     ]
-    descriptions = [{"experiment": name} for name in "xxy"]
-    write_experiments(tmp_path / "experiments.tsv", experiments, descriptions)
+    checkpoints = [a_fold(name) for name in "xxy"]
+    write_experiments(tmp_path / "experiments.tsv", requests, checkpoints)
     assert [
         line.split("\t") for line in (tmp_path / "experiments.tsv").read_text().split("\n")
     ] == [

@@ -1,4 +1,5 @@
 import warnings
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 from veff.cherimoya import engine as engines
 from veff.cherimoya import memory, warmup
 from veff.errors import InputError
-from veff.models.architecture import Geometry
+from veff.models.architecture import Architecture, Geometry
 
 SMALL = {"n_filters": 16, "n_layers": 4}
 GEOMETRY = Geometry(251, 101)
@@ -343,13 +344,7 @@ def test_out_of_memory_with_one_window_is_an_error(monkeypatch):
         engines.Predictor(a_model(), GEOMETRY, device="cpu", batch_size=2)
 
 
-DEFAULT = {
-    "n_filters": 128,
-    "n_control_tracks": 0,
-    "signal_groups": [1],
-    "input_length": 2114,
-    "output_length": 1000,
-}
+DEFAULT = Architecture(128, 9, 2, (1,), 0, 2114, 1000)
 
 
 @pytest.mark.parametrize(
@@ -358,7 +353,7 @@ DEFAULT = {
 def test_auto_takes_the_largest_batch_that_a_gpu_holds(monkeypatch, gigabytes, expected):
     properties = SimpleNamespace(total_memory=int(gigabytes * 1e9))
     monkeypatch.setattr(torch.cuda, "get_device_properties", lambda device: properties)
-    small = DEFAULT | {"n_filters": 8}
+    small = replace(DEFAULT, n_filters=8)
     assert memory.size("auto", [small, DEFAULT, small], on_gpu=True) == expected
 
 

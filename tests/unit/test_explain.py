@@ -8,17 +8,24 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import torch
+from cherimoya import Cherimoya
+from tangermeme.utils import one_hot_encode
 
 from project import DEMO
+from tiny import Tiny
 from veff.cherimoya import checkpoint, engine
 from veff.inputs import preparing
 from veff.inputs.reference import Reference, build
 from veff.models.architecture import Geometry
+from veff.models.experiment import experiments
+from veff.models.sheet import Request
 from veff.report import figures
 from veff.scoring import explain
+from veff.scoring.how import How
 
 GEOMETRY = Geometry(2114, 1000)
 SHUFFLES = 2
+OTHER_STRAND = str.maketrans("ACGT", "TGCA")
 
 
 def breaking():
@@ -45,30 +52,17 @@ def explained(tmp_path_factory):
     preparing.prepare(folder / "one.vcf", reference, *tables, chunk_size=1)
     summary = pq.read_table(tables[0]).to_pylist()[0]
     summary |= {"max_experiment": "cellA", "max_logfc": float(row["logfc_cellA"])}
-    fold = {
-        "experiment": "cellA",
-        "checkpoint": DEMO / "models/cellA.fold0.torch",
-        "input_length": 2114,
-        "output_length": 1000,
-    }
+    request = Request("cellA", (str(DEMO / "models/cellA.fold0.torch"),))
+    cell = experiments(checkpoint.inspect([request], {}))
+    how = How(device="cpu")
     (one,) = explain.explain(
-        [summary],
-        tables[1],
-        reference,
-        [fold],
-        device=torch.device("cpu"),
-        batch_size=2,
-        precision="fp32",
-        engine="fast",
-        shuffles=SHUFFLES,
+        [summary], tables[1], reference, cell, how, batch_size=2, shuffles=SHUFFLES
     )
     return one
 
 
 def test_attributions_differ_in_sum_by_what_the_log_counts_differ(explained):
     """The log-counts by Cherimoya's own forward."""
-    from tangermeme.utils import one_hot_encode
-
     model = checkpoint.load(DEMO / "models/cellA.fold0.torch")
     x = torch.stack([one_hot_encode(row.tobytes().decode()).float() for row in explained.bases])
     with torch.no_grad():
@@ -102,11 +96,81 @@ def test_the_table_has_a_row_an_allele_with_its_bases(explained):
         assert len(row["attribution"]) == len(row["bases"]) == 2114
 
 
+@pytest.mark.parametrize("reverse_complement", [False, True])
+@pytest.mark.parametrize("ensemble", ["mean_prediction", "mean_score"])
+def test_a_figure_says_the_scores_own_logfc_to_the_bit(tmp_path, ensemble, reverse_complement):
+    """For several folds, and several groups, of which the largest speaks."""
+    tiny = Tiny(tmp_path)
+    how = {"ensemble": ensemble, "reverse_complement": reverse_complement}
+    alleles = tiny.alleles(6)
+    pq.write_table(alleles, tmp_path / "scoreable.parquet")
+    two = tiny.experiment("two", (0, 1, 2), signal_groups=[2, 1])
+    (scores,), _ = tiny.score(alleles, two, **how)
+    rows = [
+        {"allele_id": i, "max_experiment": "two", "chrom": "one", "pos": 1, "ref": "A", "alt": "C"}
+        for i in range(6)
+    ]
+    explained = list(
+        explain.explain(
+            rows,
+            tmp_path / "scoreable.parquet",
+            tiny.reference,
+            [two],
+            How(device="cpu", **how),
+            batch_size=8,
+            shuffles=1,
+        )
+    )
+    by_group = scores["logfc"].to_numpy().reshape(2, 6)
+    largest = np.abs(by_group).argmax(0)
+    assert [one.group for one in explained] == largest.tolist()
+    assert [one.logfc for one in explained] == by_group[largest, range(6)].tolist()
+    if ensemble == "mean_prediction":
+        counts = scores["alt_counts"].to_numpy().reshape(2, 6)[largest, range(6)]
+        assert [one.reads[1].sum() for one in explained] == pytest.approx(counts.tolist())
+    figures.draw(explained[0], tmp_path / "0.png", tmp_path / "0.svg", "title")
+    said = (tmp_path / "0.svg").read_text()
+    assert ("the mean of theirs" in said) == (ensemble == "mean_score")
+    assert ("and both strands" in said) == reverse_complement
+
+
+def test_an_attribution_over_both_strands_differs_in_sum_by_the_mean_of_their_log_counts(tmp_path):
+    """That is the run's own answer where the folds' scores are averaged, but for the average of
+    two strands, which is one of counts."""
+    tiny = Tiny(tmp_path)
+    (one,) = (tiny.experiment("one", (5,)),)
+    genome, alleles = tiny.reference, tiny.alleles(12)
+    inside = np.flatnonzero(np.abs(alleles["start"].to_numpy() - 1500) < 800)[:1]
+    alleles = alleles.take(inside)
+    pq.write_table(alleles, tmp_path / "scoreable.parquet")
+    row = {"allele_id": int(inside[0]), "max_experiment": "one"}
+    (both,) = explain.explain(
+        [row],
+        tmp_path / "scoreable.parquet",
+        genome,
+        [one],
+        How(device="cpu", reverse_complement=True),
+        batch_size=2,
+        shuffles=1,
+    )
+    model = Cherimoya.load(one.folds[0].path, compile=False).eval()
+    texts = [bases.tobytes().decode() for bases in both.bases]
+    texts += [text.translate(OTHER_STRAND)[::-1] for text in texts]
+    with torch.no_grad():
+        h = model(torch.stack([one_hot_encode(text).float() for text in texts]))[1][:, 0]
+    change = ((h[1] - h[0]) + (h[3] - h[2])).item() / 2
+    ref, alt = both.attribution.sum(1, dtype=np.float64)
+    assert abs(change) > 1e-3
+    assert alt - ref == pytest.approx(change, abs=0.02 * abs(change) + 1e-4)
+
+
 def explanation(lengths, reads, **allele):
     row = {"allele_id": 7, "chrom": "1", "pos": 5, "ref": "A", "alt": "C"} | allele
     return explain.Explanation(
         allele=row | {"max_experiment": "liver", "max_logfc": 0.5},
         group=0,
+        logfc=0.5,
+        shown="",
         geometry=GEOMETRY,
         start=0,
         lengths=lengths,

@@ -8,6 +8,8 @@ import pyarrow.parquet as pq
 import pysam
 import pytest
 
+from tiny import a_fold
+from veff.models.experiment import Experiment
 from veff.outputs import info, vcf
 
 VCF = """##fileformat=VCFv4.2
@@ -17,12 +19,11 @@ VCF = """##fileformat=VCFv4.2
 1\t7\t.\tA\t.\t.\t.\t.
 1\t9\t.\tA\t<DEL>\t.\t.\t.
 """
-MODELS = [
-    {"experiment": name, "sha256": f"{i}{k}" * 32}
-    for i, name in enumerate(['K562 "new"; a=b', "K562 'new'; a=b", "third"])
-    for k in (0, 1)
+NAMES = ['K562 "new"; a=b', "K562 'new'; a=b", "third"]
+EXPERIMENTS = [
+    Experiment(name, tuple(a_fold(name, sha256=f"{i}{k}" * 32) for k in (0, 1)))
+    for i, name in enumerate(NAMES)
 ]
-NAMES = list(dict.fromkeys(model["experiment"] for model in MODELS))
 KEYS = ("K562__new___a_b", "K562__new___a_b_2")
 
 
@@ -54,7 +55,7 @@ def annotated(tmp_path):
     columns = ("allele_id", "experiment", "logfc", "jsd", "abs_logfc.pval")
     scores = pa.table(dict(zip(columns, map(list, zip(*rows, strict=True)), strict=True)))
     pq.write_table(scores, tmp_path / "scores")
-    experiments = info.PerExperiment(tmp_path / "scores", MODELS, 2, 4)
+    experiments = info.PerExperiment(tmp_path / "scores", EXPERIMENTS, 2, 4)
     out = tmp_path / "out.vcf.gz"
     texts = info.texts(tmp_path / "summary", experiments)
     vcf.annotate(tmp_path / "in.vcf", out, info.header(experiments), texts, {"1": 1000})

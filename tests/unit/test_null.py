@@ -1,4 +1,5 @@
 import json
+from dataclasses import asdict, replace
 
 import numpy as np
 import pyarrow as pa
@@ -8,14 +9,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import kstest
 
-from tiny import GEOMETRY, Tiny
+from tiny import GEOMETRY, Tiny, a_fold
 from veff.errors import InputError
 from veff.models.architecture import Geometry
+from veff.models.experiment import Experiment
 from veff.scoring import columns, null, sampling
+from veff.scoring.how import How
 
 SETTINGS = {"n": 40, "seed": 0, "scheme": "uniform", "regions": None}
-HOW = {"ensemble": "mean_prediction", "reverse_complement": False, "precision": "fp32"}
-HOW |= {"version": 1}
+HOW = How()
 FEW = st.lists(st.sampled_from([-2.0, -0.5, 0.0, 0.25, 3.0]), min_size=1, max_size=9)
 
 
@@ -164,15 +166,14 @@ def test_p_values_of_fresh_random_snvs_under_a_model_are_uniform(tiny):
 
 def make(tiny, folder, experiments, settings=SETTINGS, how=HOW, scored=None):
     """Nulls made in `folder`, and the calls of the scorer."""
-    descriptions = [fold for folds in experiments for fold in folds]
-    wanted = null.identities(descriptions, tiny.reference.sha256, settings, how)
+    wanted = null.identities(experiments, tiny.reference.sha256, settings, how)
     calls = [] if scored is None else scored
 
     def score(alleles, genome, models):
-        calls.append([model["experiment"] for model in models])
-        return tiny.score(alleles, models, genome=genome)[0]
+        calls.append([one.name for one in models])
+        return tiny.score(alleles, *models, genome=genome)[0]
 
-    return null.make(descriptions, tiny.reference, settings, wanted, folder, score), wanted
+    return null.make(experiments, tiny.reference, settings, wanted, folder, score), wanted
 
 
 def test_a_null_is_the_answers_to_random_snvs_by_the_scoring_loop(tiny, tmp_path):
@@ -219,10 +220,32 @@ def test_nulls_are_kept_and_only_missing_ones_are_scored(tiny, tmp_path):
 
 def test_an_experiment_of_another_name_and_the_same_models_has_the_same_null(tiny, tmp_path):
     experiment, calls = tiny.experiment("a", (0,)), []
-    renamed = [fold | {"experiment": "z"} for fold in experiment]
+    renamed = replace(experiment, name="z")
     make(tiny, tmp_path, [experiment], scored=calls)
     make(tiny, tmp_path, [renamed], scored=calls)
     assert calls == [["a"]]
+
+
+def test_a_null_is_kept_under_the_name_that_it_always_had():
+    """So that a folder of nulls that a site has made stays of use."""
+    one = Experiment("a", (a_fold("a", sha256="of a"),))
+    (identity,) = null.identities([one], "of the reference", SETTINGS, HOW).values()
+    assert identity == {
+        "models_sha256": ["of a"],
+        "group": None,
+        "input_length": 251,
+        "output_length": 101,
+        "peaks_sha256": None,
+        "n": 40,
+        "seed": 0,
+        "scheme": "uniform",
+        "regions_sha256": None,
+        "reference_sha256": "of the reference",
+        "ensemble": "mean_prediction",
+        "reverse_complement": False,
+        "precision": "fp32",
+        "version": 1,
+    }
 
 
 @pytest.mark.parametrize(
@@ -241,22 +264,27 @@ def test_an_experiment_of_another_name_and_the_same_models_has_the_same_null(tin
         {"sha256": "other"},
         {"output_length": 91},
         {"input_length": 261},
+        {"group": 0},
     ],
     ids=lambda change: next(iter(change)),
 )
 def test_whatever_changes_a_null_changes_its_name(tmp_path, monkeypatch, change):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "regions.bed").write_text("one\t200\t300\n")
-    fold = {"experiment": "a", "sha256": "of a", "input_length": 251, "output_length": 101}
 
     def digest(change):
-        own = {key: change.get(key, value) for key, value in fold.items()}
-        sha256 = change.get("reference_sha256", "of the reference")
-        settings, how = (
-            {key: change.get(key, value) for key, value in group.items()}
-            for group in (SETTINGS | {"peaks": {}}, HOW)
+        def changed(these):
+            return {key: change.get(key, value) for key, value in these.items()}
+
+        fold = changed(
+            {"sha256": "of a", "input_length": 251, "output_length": 101, "group": None}
         )
-        (identity,) = null.identities([own], sha256, settings, how).values()
+        own = Experiment("a", (a_fold("a", **fold),))
+        sha256 = change.get("reference_sha256", "of the reference")
+        settings = changed(SETTINGS | {"peaks": {}})
+        (identity,) = null.identities(
+            [own], sha256, settings, How(**changed(asdict(HOW)))
+        ).values()
         return null.digest(identity)
 
     assert digest(change) != digest({}) == digest({})
@@ -266,9 +294,9 @@ def test_the_content_of_the_regions_counts_not_their_path(tmp_path):
     digests = set()
     for name, text in (("x", "one\t5\t9\n"), ("y", "one\t5\t9\n"), ("z", "one\t5\t8\n")):
         (tmp_path / name).write_text(text)
-        fold = {"experiment": "a", "sha256": "", "input_length": 5, "output_length": 1}
+        own = Experiment("a", (a_fold("a"),))
         regions = SETTINGS | {"regions": str(tmp_path / name)}
-        (identity,) = null.identities([fold], "", regions, HOW).values()
+        (identity,) = null.identities([own], "", regions, HOW).values()
         digests.add(null.digest(identity))
     assert len(digests) == 2
 
@@ -282,16 +310,16 @@ def test_the_content_of_the_regions_counts_not_their_path(tmp_path):
     ],
 )
 def test_the_null_of_another_model_or_geometry_is_refused(tmp_path, change, message):
-    fold = {"experiment": "a", "sha256": "of a", "input_length": 251, "output_length": 101}
 
-    def identities(fold):
-        return null.identities([fold], "genome", SETTINGS, HOW)
+    def identities(**change):
+        fold = a_fold("a", **{"sha256": "of a"} | change)
+        return null.identities([Experiment("a", (fold,))], "genome", SETTINGS, HOW)
 
     path = tmp_path / "null.parquet"
-    null.write(path, [synthetic(5)], list(identities(fold).values()))
-    assert len(null.Nulls([path], identities(fold))["a"]) == 5
+    null.write(path, [synthetic(5)], list(identities().values()))
+    assert len(null.Nulls([path], identities())["a"]) == 5
     with pytest.raises(InputError) as error:
-        null.Nulls([path], identities(fold | change))["a"]
+        null.Nulls([path], identities(**change))["a"]
     assert message in str(error.value)
     assert str(path) in str(error.value)
 

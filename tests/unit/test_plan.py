@@ -1,11 +1,11 @@
 import pytest
 
 from veff import plan, tables
-from veff.models.sheet import Experiment
+from veff.models.sheet import Request
 
 
 def experiments(n, folds=5):
-    return [Experiment(f"e{i}", tuple(f"{i}.{fold}" for fold in range(folds))) for i in range(n)]
+    return [Request(f"e{i}", tuple(f"{i}.{fold}" for fold in range(folds))) for i in range(n)]
 
 
 @pytest.mark.parametrize(("n", "expected"), [(1, 50), (400, 50), (1518, 190)])

@@ -155,7 +155,7 @@ def test_both_strands_average_counts_as_counts(tiny):
     rows = [alleles[name].to_numpy() for name in ("contig", "start", "ref_len")]
     length = GEOMETRY.input_length
     ref, _, _ = windows.windows(tiny.reference, *rows, alleles["alt"].to_pylist(), length)
-    model = Cherimoya.load(experiment[0]["checkpoint"], compile=False).eval()
+    model = Cherimoya.load(experiment.folds[0].path, compile=False).eval()
     turned = [row.tobytes().decode().translate(OTHER_STRAND)[::-1] for row in ref]
     x = torch.stack([one_hot_encode(one, allow_N=True) for one in turned]).float()
     with torch.no_grad():

@@ -2,7 +2,7 @@ import pytest
 
 from veff.errors import InputError
 from veff.models import catv1, sheet
-from veff.models.sheet import Experiment
+from veff.models.sheet import Request
 
 ENTRIES = (
     catv1.Entry("ENCSR000AAA", "K562", "DNase-seq", "", 0.8),
@@ -34,8 +34,8 @@ def hub(accession, *folds):
 def test_rows_of_one_experiment_are_its_folds_in_order(write):
     path = write("experiment\tcheckpoint\nk\tb.torch\nh\tc.torch\nk\ta.torch\n")
     assert sheet.read(path) == [
-        Experiment("k", ("b.torch", "a.torch")),
-        Experiment("h", ("c.torch",)),
+        Request("k", ("b.torch", "a.torch")),
+        Request("h", ("c.torch",)),
     ]
 
 
@@ -131,7 +131,7 @@ def test_a_faulty_sheet_is_refused_with_file_line_and_fault(write, text, message
 
 def experiments(*sizes, start=0):
     return [
-        Experiment(f"e{number}", tuple(f"{number}.{fold}" for fold in range(size)))
+        Request(f"e{number}", tuple(f"{number}.{fold}" for fold in range(size)))
         for number, size in enumerate(sizes, start)
     ]
 
@@ -154,7 +154,7 @@ def test_an_experiment_larger_than_a_job_has_a_job_of_its_own():
 
 
 def test_models_of_another_output_length_have_another_job():
-    every = [Experiment(str(t), (f"{t}.torch",), output_length=t) for t in (1000, 500)]
+    every = [Request(str(t), (f"{t}.torch",), output_length=t) for t in (1000, 500)]
     assert len(sheet.bundles(every, 5)) == 2
 
 
@@ -180,7 +180,7 @@ def test_a_plan_stays_the_same_while_any_of_its_bundles_are_there_already():
 def test_a_changed_or_removed_experiment_makes_its_bundle_anew():
     before = experiments(2, 2, 2, 2)
     first = names(sheet.bundles(before, 4))
-    changed = [before[0], Experiment("e1", ("other",)), *before[2:]]
+    changed = [before[0], Request("e1", ("other",)), *before[2:]]
     second = names(sheet.bundles(changed, 4, first))
     assert list(second.values()) == [["e0", "e1"], ["e2", "e3"]]
     assert [name in first for name in second] == [False, True]
@@ -188,5 +188,5 @@ def test_a_changed_or_removed_experiment_makes_its_bundle_anew():
 
 
 def test_what_does_not_change_predictions_does_not_change_a_bundle():
-    plain, told = (Experiment("e", ("x",), about=about) for about in ((), (("tissue", "b"),)))
+    plain, told = (Request("e", ("x",), about=about) for about in ((), (("tissue", "b"),)))
     assert set(sheet.bundles([plain], 5)) == set(sheet.bundles([told], 5))

@@ -18,10 +18,8 @@ rule setup:
     resources:
         **GPU,
     params:
-        on=ON,
+        how=HOW,
         batch_size=config["batch_size"],
-        precision=config["precision"],
-        engine=config["engine"],
         shuffles=0,
     script:
         "../scripts/setup.py"
@@ -37,10 +35,8 @@ use rule setup as setup_top with:
     log:
         f"{OUT}/logs/setup/top.log",
     params:
-        on=ON,
+        how=HOW,
         batch_size=config["batch_size"],
-        precision=config["precision"],
-        engine=config["engine"],
         shuffles=config["top"]["shuffles"],
 
 

@@ -11,6 +11,7 @@ from veff import config as settings
 from veff import plan, tables
 from veff.models import descriptions, sheet
 from veff.outputs import provenance, summary
+from veff.scoring.how import How
 from veff import job
 from veff.errors import InputError
 
@@ -33,8 +34,7 @@ BUNDLES = sheet.bundles(
     descriptions.bundles(Path(OUT, "models")),
 )
 PARTITIONED = len(EXPERIMENTS) > plan.EXPERIMENTS_A_FILE
-# Where models run: what their jobs are told, and what is asked of the scheduler for them.
-ON = {key: config[key] for key in ("device", "gpu_model")}
+# What is asked of the scheduler for the jobs that run models.
 GPU = {"gpu": int(config["device"] != "cpu")}
 if config["gpu_model"]:
     GPU["gpu_model"] = config["gpu_model"]
@@ -43,8 +43,18 @@ TOP = config["top"]["n"]
 ANNOTATIONS = {key: path for key, path in config["annotations"].items() if path}
 # Raised when a change of the code changes a score, so that scores are redone.
 SCORE_VERSION = 2
-# What decides a prediction besides the models.
-HOW = {key: config[key] for key in ("ensemble", "reverse_complement", "precision")}
+# What all jobs that run models are told, and collect, which says it.
+HOW = asdict(
+    How(
+        device=config["device"],
+        gpu_model=config["gpu_model"],
+        precision=config["precision"],
+        engine=config["engine"],
+        ensemble=config["ensemble"],
+        reverse_complement=config["reverse_complement"],
+        version=SCORE_VERSION,
+    )
+)
 
 
 wildcard_constraints:

@@ -53,7 +53,6 @@ rule collect:
         nulls=NULLS and NULLS | {"peaks": peaks_of(EXPERIMENTS)},
         fdr=config["fdr"],
         how=HOW,
-        version=SCORE_VERSION,
     script:
         "../scripts/collect.py"
 

@@ -23,9 +23,7 @@ rule top:
     resources:
         **GPU,
     params:
-        on=ON,
-        precision=config["precision"],
-        engine=config["engine"],
+        how=HOW,
         top=config["top"],
     script:
         "../scripts/top.py"

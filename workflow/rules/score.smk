@@ -16,9 +16,7 @@ rule score:
     resources:
         **GPU,
     params:
-        on=ON,
-        how={**HOW, "engine": config["engine"]},
-        version=SCORE_VERSION,
+        how=HOW,
     script:
         "../scripts/score.py"
 
@@ -41,11 +39,8 @@ rule null:
     resources:
         **GPU,
     params:
-        on=ON,
+        how=HOW,
         nulls=lambda wildcards: NULLS | {"peaks": peaks_of(BUNDLES[wildcards.bundle])},
         folder=NULLS.get("dir") or f"{OUT}/nulls",
-        how=HOW,
-        engine=config["engine"],
-        version=SCORE_VERSION,
     script:
         "../scripts/null.py"

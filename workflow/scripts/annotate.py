@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 
-from veff import autotune, job, tables
+from veff import autotune, job
 from veff.inputs.reference import Reference
+from veff.models import experiment
 from veff.outputs import info, vcf
 
 with job.logged(snakemake.log[0]):
@@ -14,7 +15,7 @@ with job.logged(snakemake.log[0]):
     files = snakemake.input
     experiments = info.PerExperiment(
         Path(files.scores),
-        tables.read_json(files.models),
+        experiment.experiments(experiment.read(files.models)),
         snakemake.params.experiments,
         pq.read_metadata(files.summary).num_rows,
     )

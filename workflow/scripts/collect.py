@@ -1,18 +1,20 @@
 """Stack what the scoring jobs wrote into the tables of the run."""
 
 from veff import autotune, job, tables
+from veff.models import experiment
 from veff.outputs import collect, provenance
 from veff.scoring import null
+from veff.scoring.how import How
 
 with job.logged(snakemake.log[0]):
     autotune.enable()
     params, files, output = snakemake.params, snakemake.input, snakemake.output
-    models = tables.read_json(files.models)
-    how = {**params.how, "version": params.version}
+    experiments = experiment.experiments(experiment.read(files.models))
+    how = How(**params.how)
     nulls, peaks = {}, {}
     if params.nulls:
         sha256, peaks = tables.read_json(files.contigs)["sha256"], params.nulls["peaks"]
-        nulls = null.identities(models, sha256, params.nulls, how)
+        nulls = null.identities(experiments, sha256, params.nulls, how)
     collect.collect(
         files.alleles,
         collect.by_bundle(files.answers, params.bundles),
@@ -23,7 +25,7 @@ with job.logged(snakemake.log[0]):
         experiments=params.experiments,
         partitioned=params.partitioned,
         metadata=provenance.of_scores(
-            models,
+            experiments,
             how,
             {name: null.digest(one) for name, one in nulls.items()},
             peaks,

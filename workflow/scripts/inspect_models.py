@@ -5,9 +5,10 @@ from veff import autotune, job, tables
 with job.logged(snakemake.log[0]):
     autotune.enable()
     from veff.cherimoya import checkpoint
+    from veff.models.sheet import Request
 
     downloads = snakemake.input.downloads
     record = tables.read_json(downloads) if downloads else {}
-    tables.write_json(
-        snakemake.output[0], checkpoint.inspect(snakemake.params.experiments, record)
-    )
+    requests = [Request(**one) for one in snakemake.params.experiments]
+    found = checkpoint.inspect(requests, record)
+    tables.write_json(snakemake.output[0], [one.plain() for one in found])

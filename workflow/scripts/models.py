@@ -3,15 +3,16 @@
 import logging
 
 from veff import autotune, job, tables
-from veff.models import descriptions
+from veff.models import descriptions, experiment
+from veff.models.sheet import Request
 
 with job.logged(snakemake.log[0]):
     autotune.enable()
-    experiments = snakemake.params.experiments
-    order = {one["name"]: number for number, one in enumerate(experiments)}
-    every = [one for path in snakemake.input for one in tables.read_json(path)]
-    every.sort(key=lambda one: (order[one["experiment"]], one["fold"]))
+    requests = [Request(**one) for one in snakemake.params.experiments]
+    order = {one.name: number for number, one in enumerate(requests)}
+    every = [one for path in snakemake.input for one in experiment.read(path)]
+    every.sort(key=lambda one: (order[one.experiment], one.fold))
     for names in descriptions.duplicates(every):
         logging.warning("the same checkpoint under %d names: %s", len(names), ", ".join(names))
-    tables.write_json(snakemake.output.models, every)
-    descriptions.write_experiments(snakemake.output.experiments, experiments, every)
+    tables.write_json(snakemake.output.models, [one.plain() for one in every])
+    descriptions.write_experiments(snakemake.output.experiments, requests, every)

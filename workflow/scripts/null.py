@@ -4,43 +4,42 @@ import time
 from pathlib import Path
 
 from veff import autotune, job, tables
+from veff.models import experiment
 from veff.outputs import provenance
+from veff.scoring.how import How
 
 with job.logged(snakemake.log[0]):
     began = time.monotonic()
     params, files, output = snakemake.params, snakemake.input, snakemake.output
     setup = tables.read_json(files.setup)
-    settings = snakemake.config["autotune"] | params.on
+    how = How(**params.how)
+    settings = snakemake.config["autotune"] | how.where
     autotune.enable(settings, setup["work"], [Path(files.setup).parent])
-    from veff.cherimoya import engine
     from veff.inputs.reference import Reference
     from veff.scoring import null, score
 
     reference = Reference.open(Path(files.bases).parent)
-    descriptions = tables.read_json(files.models)
-    wanted = null.identities(
-        descriptions, reference.sha256, params.nulls, {**params.how, "version": params.version}
-    )
-    how = score.How(
-        device=engine.device(params.on["device"]),
-        batch_size=setup["batch_size"],
-        threads=snakemake.threads,
-        engine=params.engine,
-        **params.how,
-    )
+    checkpoints = experiment.read(files.models)
+    experiments = experiment.experiments(checkpoints)
+    wanted = null.identities(experiments, reference.sha256, params.nulls, how)
+
+    def answers(*what) -> list:
+        sizes = {"batch_size": setup["batch_size"], "threads": snakemake.threads}
+        return [answer for answer, _ in score.score(*what, how, **sizes)]
+
     nulls = null.make(
-        descriptions,
+        experiments,
         reference,
         params.nulls,
         wanted,
         Path(params.folder),
-        lambda *what: [answers for answers, _ in score.score(*what, how)],
+        answers,
     )
     null.write(Path(output.nulls), nulls, list(wanted.values()))
     record = provenance.job(
         time.monotonic() - began,
         n_alleles=params.nulls["n"],
-        n_models=len(descriptions),
+        n_models=len(checkpoints),
         tuned=autotune.report(),
     )
     tables.write_record(output.job, record)

@@ -1,15 +1,15 @@
 """Accept a bundle's models for scoring, or say which one is wrong."""
 
 from veff import autotune, job, tables
-from veff.models import descriptions
+from veff.models import descriptions, experiment
 
 with job.logged(snakemake.log[0]):
     autotune.enable()
     params, files = snakemake.params, snakemake.input
     accepted = descriptions.accept(
-        tables.read_json(files.inspected),
+        experiment.read_inspected(files.inspected),
         params.max_allele_length,
         params.assemblies,
         tables.read_json(files.contigs)["assembly"],
     )
-    tables.write_json(snakemake.output[0], accepted)
+    tables.write_json(snakemake.output[0], [one.plain() for one in accepted])

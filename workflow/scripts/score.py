@@ -6,36 +6,35 @@ from pathlib import Path
 import pyarrow.parquet as pq
 
 from veff import autotune, job, tables
+from veff.models import experiment
 from veff.outputs import provenance
+from veff.scoring.how import How
 
 with job.logged(snakemake.log[0]):
     began = time.monotonic()
     params, files, output = snakemake.params, snakemake.input, snakemake.output
     setup = tables.read_json(files.setup)
-    settings = snakemake.config["autotune"] | params.on
+    how = How(**params.how)
+    settings = snakemake.config["autotune"] | how.where
     autotune.enable(settings, setup["work"], [Path(files.setup).parent])
-    from veff.cherimoya import engine
     from veff.inputs.reference import Reference
     from veff.scoring import score
 
-    descriptions = tables.read_json(files.models)
+    checkpoints = experiment.read(files.models)
     alleles = pq.ParquetFile(files.scoreable).read_row_group(int(snakemake.wildcards.chunk))
     scored = score.score(
         alleles,
         Reference.open(Path(files.bases).parent),
-        descriptions,
-        score.How(
-            device=engine.device(params.on["device"]),
-            batch_size=setup["batch_size"],
-            threads=snakemake.threads,
-            **params.how,
-        ),
+        experiment.experiments(checkpoints),
+        how,
+        batch_size=setup["batch_size"],
+        threads=snakemake.threads,
     )
     tables.write_parquets([output.answers, output.folds], scored)
     record = provenance.job(
         time.monotonic() - began,
         n_alleles=len(alleles),
-        n_models=len(descriptions),
+        n_models=len(checkpoints),
         tuned=autotune.report(),
     )
     tables.write_record(output.job, record)

@@ -4,19 +4,22 @@ from pathlib import Path
 
 from veff import autotune, job, tables
 from veff.cherimoya import memory
+from veff.models import experiment
+from veff.scoring.how import How
 
 with job.logged(snakemake.log[0]):
     autotune.enable()
     params = snakemake.params
-    models = tables.read_json(snakemake.input.models)
-    settings = snakemake.config["autotune"] | params.on
+    architectures = [one.architecture for one in experiment.read(snakemake.input.models)]
+    how = How(**params.how)
+    settings = snakemake.config["autotune"] | how.where
     gpu = autotune.claim(settings)  # before torch looks at the GPUs
-    batch_size = memory.size(params.batch_size, models, gpu is not None)
+    batch_size = memory.size(params.batch_size, architectures, gpu is not None)
     work = autotune.work(
-        models,
+        architectures,
         memory.pass_sizes(batch_size),
-        precision=params.precision,
-        engine=params.engine,
+        precision=how.precision,
+        engine=how.engine,
         shuffles=params.shuffles,
     )
     said = autotune.setup(settings, work, Path(snakemake.output[0]).parent)

@@ -4,17 +4,19 @@ import time
 from pathlib import Path
 
 from veff import autotune, job, tables
+from veff.models import experiment
 from veff.outputs import provenance
+from veff.scoring.how import How
 
 with job.logged(snakemake.log[0]):
     began = time.monotonic()
     params, files, output = snakemake.params, snakemake.input, snakemake.output
     setup = tables.read_json(files.setup)
-    settings = snakemake.config["autotune"] | params.on
+    how = How(**params.how)
+    settings = snakemake.config["autotune"] | how.where
     autotune.enable(settings, setup["work"], [Path(files.setup).parent])
     import torch
 
-    from veff.cherimoya import engine
     from veff.inputs.reference import Reference
     from veff.report import figures
     from veff.scoring import explain
@@ -25,11 +27,9 @@ with job.logged(snakemake.log[0]):
         rows,
         Path(files.scoreable),
         Reference.open(Path(files.bases).parent),
-        tables.read_json(files.models),
-        device=engine.device(params.on["device"]),
+        experiment.experiments(experiment.read(files.models)),
+        how,
         batch_size=setup["batch_size"],
-        precision=params.precision,
-        engine=params.engine,
         shuffles=params.top["shuffles"],
     )
     attributions = figures.draw_all(explained, Path(output.figures))

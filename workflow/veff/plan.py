@@ -4,7 +4,7 @@ from pathlib import Path
 
 from veff import tables
 from veff.autotune import gpus
-from veff.models.sheet import Experiment
+from veff.models.sheet import Request
 
 JOB_S = 600
 # Alleles x models a second of a default-size model: on one NVIDIA H200, measured by
@@ -35,7 +35,7 @@ def chunk_size(setting: int | str, device: str, models: int) -> int:
     return min(max(1, JOB_S * rate // models), ALLELES_A_JOB)
 
 
-def models_per_job(setting: int | str, experiments: list[Experiment]) -> int:
+def models_per_job(setting: int | str, experiments: list[Request]) -> int:
     """The most checkpoints that a job takes: the setting, or what `auto` makes of the sheet."""
     if setting != "auto":
         return setting
@@ -43,7 +43,7 @@ def models_per_job(setting: int | str, experiments: list[Experiment]) -> int:
     return max(MODELS_A_JOB, -(-models // BATCHES))
 
 
-def models_in_a_bundle(prepared: str | Path, bundles: dict[str, list[Experiment]]) -> int:
+def models_in_a_bundle(prepared: str | Path, bundles: dict[str, list[Request]]) -> int:
     """The models that a job is planned for: of the first bundle when the run began.
 
     `prepared` is the summary of the prepared alleles: where it is there already, what it was

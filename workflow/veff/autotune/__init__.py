@@ -18,6 +18,7 @@ from pathlib import Path
 
 from veff.autotune import cache, gpus, ledger, seeds, warm
 from veff.errors import InputError
+from veff.models.architecture import Architecture
 
 __all__ = ["claim", "enable", "keep", "last_line", "report", "setup", "total", "work"]
 
@@ -118,31 +119,22 @@ def keep(folder: Path, seed: str | None) -> list[Path]:
 
 
 def work(
-    models: Iterable[dict], sizes: Iterable[int], *, precision: str, engine: str, shuffles: int = 0
+    architectures: Iterable[Architecture],
+    sizes: Iterable[int],
+    *,
+    precision: str,
+    engine: str,
+    shuffles: int = 0,
 ) -> list[dict]:
-    """The work to come, for each geometry among rows of models.json: to score, in batches of each
-    of these sizes, and to attribute with so many shuffles, if any."""
-    shape = (
-        "n_filters",
-        "n_layers",
-        "expansion",
-        "signal_groups",
-        "n_control_tracks",
-        "input_length",
-        "output_length",
-    )
-    geometries = [{name: model[name] for name in shape} for model in models]
+    """The work to come, for each architecture once: to score, in batches of each of these sizes,
+    and to attribute with so many shuffles, if any."""
     how = {"precision": precision, "engine": engine}
     tasks = [{"task": "score", "batch_size": size, **how} for size in sizes]
     if shuffles:
         how = {"precision": "fp32", "engine": "cherimoya"}  # attributions are always so
         tasks.append({"task": "attribute", "batch_size": shuffles, **how})
-    return [
-        geometry | task
-        for task in tasks
-        for i, geometry in enumerate(geometries)
-        if geometry not in geometries[:i]
-    ]
+    each = dict.fromkeys(architectures)
+    return [architecture.plain() | task for task in tasks for architecture in each]
 
 
 def report() -> dict:

@@ -8,8 +8,9 @@ from pathlib import Path
 from cherimoya import Cherimoya
 
 from veff.errors import InputError
-from veff.models.descriptions import GEOMETRY
-from veff.models.sheet import HUB
+from veff.models.architecture import SHAPE, Architecture
+from veff.models.experiment import Checkpoint, Unusable
+from veff.models.sheet import HUB, Request
 
 
 def load(checkpoint: str | Path) -> Cherimoya:
@@ -38,49 +39,51 @@ def load(checkpoint: str | Path) -> Cherimoya:
     return model.eval()
 
 
-def inspect(experiments: list[dict], downloads: dict[str, dict[str, str]]) -> list[dict]:
-    """One description a checkpoint, in the order given, after loading each.
+def inspect(
+    requests: list[Request], downloads: dict[str, dict[str, str]]
+) -> list[Checkpoint | Unusable]:
+    """Each checkpoint that is asked for, in the order given, after loading it.
 
-    `experiments` are as `sheet.Experiment.predicting` has them, `downloads` as
-    `catv1.download` does. A description has `experiment`, `fold`, `checkpoint` (its path),
-    `sha256`, `n_parameters`, the geometry (`n_filters`, `n_layers`, `expansion`,
-    `signal_groups`, `n_control_tracks`), `input_length` and `output_length` in bp, and `group`;
-    one from the hub has `catv1`, its file and commit. Where a checkpoint cannot be used,
-    `error` says why, instead of what would have been read from it.
+    `downloads` are as `catv1.download` has them.
     """
     return [
-        _describe(experiment, fold, checkpoint, downloads)
-        for experiment in experiments
-        for fold, checkpoint in enumerate(experiment["checkpoints"])
+        _inspect(request, fold, checkpoint, downloads)
+        for request in requests
+        for fold, checkpoint in enumerate(request.checkpoints)
     ]
 
 
-def _describe(experiment: dict, fold: int, checkpoint: str, downloads: dict) -> dict:
-    description = {
-        "experiment": experiment["name"],
-        "fold": fold,
-        "checkpoint": checkpoint,
-        "output_length": experiment["output_length"],
-        "group": experiment["group"],
-    }
+def _inspect(
+    request: Request, fold: int, checkpoint: str, downloads: dict
+) -> Checkpoint | Unusable:
+    published = {}
+    path = checkpoint
     if checkpoint.startswith(HUB):
         name = checkpoint.removeprefix(HUB)
         found = downloads[name]
         if "error" in found:
-            return description | {"error": found["error"]}
-        description["checkpoint"] = found["checkpoint"]
-        description["catv1"] = {"file": name, "commit": found["commit"]}
+            return Unusable(request.name, fold, checkpoint, found["error"])
+        path, published = found["checkpoint"], {"file": name, "commit": found["commit"]}
     try:
-        model = load(description["checkpoint"])
+        model = load(path)
     except InputError as error:
         logging.error("%s", error)
-        return description | {"error": str(error)}
-    return description | {
-        "sha256": hashlib.sha256(Path(description["checkpoint"]).read_bytes()).hexdigest(),
-        "n_parameters": sum(p.numel() for p in model.parameters()),
-        **{key: getattr(model, key) for key in GEOMETRY},
-        "input_length": experiment["output_length"] + 2 * model.trimming,
+        return Unusable(request.name, fold, path, str(error))
+    shape = {key: getattr(model, key) for key in SHAPE}
+    lengths = {
+        "input_length": request.output_length + 2 * model.trimming,
+        "output_length": request.output_length,
     }
+    return Checkpoint(
+        request.name,
+        fold,
+        path,
+        hashlib.sha256(Path(path).read_bytes()).hexdigest(),
+        sum(p.numel() for p in model.parameters()),
+        Architecture.of(shape | lengths),
+        request.group,
+        **published,
+    )
 
 
 def _line(error: Exception) -> str:

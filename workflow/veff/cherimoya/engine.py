@@ -54,7 +54,7 @@ class Predictor:
     model alone and on one thread, `torch.get_num_threads()` rows at a time: a window's activations
     then fit the cache, and neither the other rows nor the number of threads decides how a sum is
     split. On a GPU a pass takes the whole batch, since each other size would be benchmarked anew.
-    Out of memory there, it goes on in passes of `batches.fallback` rows, with a warning.
+    Out of memory there, it goes on in passes of `memory.fallback` rows, with a warning.
     """
 
     def __init__(

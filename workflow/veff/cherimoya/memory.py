@@ -5,14 +5,16 @@ Only a GPU's memory is asked of PyTorch, so that on a CPU rule `setup` starts wi
 
 from collections.abc import Iterable
 
+from veff.models.architecture import Architecture
+
 LADDER = (1024, 512, 256, 128, 64, 32)
 ON_CPU = 32
 MEMORY_SHARE = 0.8  # of the GPU's memory that a batch may take
 HEAD_TAPS = 75  # of the convolution that makes the profile
 
 
-def size(setting: int | str, geometries: Iterable[dict], on_gpu: bool) -> int:
-    """The number of windows in a batch, for models of these geometries (see `row_bytes`).
+def size(setting: int | str, architectures: Iterable[Architecture], on_gpu: bool) -> int:
+    """The number of windows in a batch, for models of these architectures.
 
     `setting` is a number, which is used as it is, or 'auto': 32 on a CPU; on a GPU the largest of
     1,024, 512, ... 32 that fits in 80 % of its whole memory by the estimate. Of the whole, so
@@ -25,7 +27,7 @@ def size(setting: int | str, geometries: Iterable[dict], on_gpu: bool) -> int:
     import torch
 
     room = MEMORY_SHARE * torch.cuda.get_device_properties("cuda").total_memory
-    needed = max(map(row_bytes, geometries))
+    needed = max(map(row_bytes, architectures))
     return next((n for n in LADDER if n * needed <= room), LADDER[-1])
 
 
@@ -39,16 +41,14 @@ def pass_sizes(batch_size: int) -> list[int]:
     return [size for size in (batch_size, fallback(batch_size)) if size]
 
 
-def row_bytes(geometry: dict) -> int:
+def row_bytes(one: Architecture) -> int:
     """An upper estimate of the GPU memory that one window of a batch takes, in bytes.
 
     It is of Cherimoya's own forward, the hungrier one: six float32 activations of
     L x (filters + control tracks), the 84-column matrix of the first convolution, and what each
-    tap of the profile head makes of each position. `geometry` has the keys of a model's
-    description: `n_filters`, `n_control_tracks`, `signal_groups`, `input_length` and
-    `output_length`.
+    tap of the profile head makes of each position.
     """
-    columns = 6 * (geometry["n_filters"] + geometry["n_control_tracks"]) + 4
-    taps = HEAD_TAPS * sum(geometry["signal_groups"])
-    positions = geometry["output_length"] + HEAD_TAPS
-    return 4 * (geometry["input_length"] * columns + taps * positions)
+    columns = 6 * (one.n_filters + one.n_control_tracks) + 4
+    taps = HEAD_TAPS * sum(one.signal_groups)
+    positions = one.output_length + HEAD_TAPS
+    return 4 * (one.input_length * columns + taps * positions)

@@ -7,7 +7,7 @@ from cherimoya import Cherimoya
 
 from veff.cherimoya import attribution
 from veff.cherimoya.engine import Predictor, sample
-from veff.models.architecture import Geometry
+from veff.models.architecture import Architecture
 
 
 def exercise(work: dict, device: torch.device | str) -> str:
@@ -17,20 +17,12 @@ def exercise(work: dict, device: torch.device | str) -> str:
 
     All that a job with this work launches on the device is launched here, the comparison of the
     engines included, so that a cache warmed by this call needs no benchmark in a job. The model
-    is an untrained one of the geometry and the batch is fixed, so the digest says whether two
+    is an untrained one of the architecture and the batch is fixed, so the digest says whether two
     machines, or two caches, lead to the same bits.
     """
-    geometry = Geometry(work["input_length"], work["output_length"])
-    model = Cherimoya(
-        n_filters=work["n_filters"],
-        n_layers=work["n_layers"],
-        expansion=work["expansion"],
-        signal_groups=work["signal_groups"],
-        n_control_tracks=work["n_control_tracks"],
-        trimming=geometry.trimming,
-        compile=False,
-        random_state=0,
-    )
+    architecture = Architecture.of(work)
+    geometry = architecture.geometry
+    model = Cherimoya(**architecture.arguments, compile=False, random_state=0)
     if work["task"] == "attribute":
         pair = sample(3, geometry.input_length)[::2]
         found = attribution.attributions(

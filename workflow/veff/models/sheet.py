@@ -22,8 +22,8 @@ ASSEMBLIES = {"grch38": "hg38", "grch37": "hg19", "grcm38": "mm10", "grcm39": "m
 
 
 @dataclass(frozen=True)
-class Experiment:
-    """One answer of the run: the checkpoints (folds) that are averaged into it.
+class Request:
+    """One answer that the sheet asks for: the checkpoints (folds) that are averaged into it.
 
     A checkpoint is a path, or `catv1:` and a name in CATv1's repository. `group` is the signal
     group of the models that is reported, None for all. `about` are the sheet's further columns,
@@ -55,7 +55,7 @@ class Experiment:
         return {key: getattr(self, key) for key in keys}
 
 
-def read(path: str | Path, revision: str = "main") -> list[Experiment]:
+def read(path: str | Path, revision: str = "main") -> list[Request]:
     """The experiments of a sheet, in the order of their first rows.
 
     The sheet is tab-separated with a header. Each row has an `experiment` and one source of
@@ -102,7 +102,7 @@ def read(path: str | Path, revision: str = "main") -> list[Experiment]:
     if not folds:
         raise InputError(f"{path}: no models; add a row with an experiment and a checkpoint")
     return [
-        Experiment(
+        Request(
             name,
             tuple(folds[name]),
             **settings[name],
@@ -113,10 +113,10 @@ def read(path: str | Path, revision: str = "main") -> list[Experiment]:
 
 
 def bundles(
-    experiments: list[Experiment],
+    experiments: list[Request],
     models_per_job: int,
     earlier: Mapping[str, list[str]] = MappingProxyType({}),
-) -> dict[str, list[Experiment]]:
+) -> dict[str, list[Request]]:
     """Experiments with at most `models_per_job` checkpoints in all, none parted, by bundle name.
 
     The name is a hash of what decides the bundle's predictions, and all of a bundle have one
@@ -126,15 +126,15 @@ def bundles(
     plan does not change while it is carried out.
     """
     by_name = {one.name: one for one in experiments}
-    kept: dict[str, tuple[str, list[Experiment]]] = {}
+    kept: dict[str, tuple[str, list[Request]]] = {}
     for name, members in sorted(earlier.items(), key=lambda item: (-len(item[1]), item[0])):
         if all(one in by_name and one not in kept for one in members):
             bundle = [by_name[one] for one in members]
             if _name(bundle) == name:
                 kept |= dict.fromkeys(members, (name, bundle))
 
-    plan: dict[str, list[Experiment]] = {}
-    filling: list[Experiment] = []
+    plan: dict[str, list[Request]] = {}
+    filling: list[Request] = []
 
     def close() -> None:
         if filling:
@@ -155,7 +155,7 @@ def bundles(
     return plan
 
 
-def _name(bundle: list[Experiment]) -> str:
+def _name(bundle: list[Request]) -> str:
     text = json.dumps([one.predicting for one in bundle])
     return hashlib.sha256(text.encode()).hexdigest()[:12]
 

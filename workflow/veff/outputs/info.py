@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterator
-from itertools import groupby, islice
+from itertools import groupby
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +11,7 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
 import veff
+from veff.models.experiment import Experiment
 from veff.names import cut, distinct
 from veff.scoring import columns
 from veff.tables import dataset
@@ -49,13 +50,12 @@ class PerExperiment:
     """The scores of the first experiments of the sheet, as fields of their own.
 
     Of several signal groups, that of the largest effect speaks for its experiment, as in the
-    summary. `models` are the descriptions of all models, `n_alleles` the alleles of the input.
+    summary. `experiments` are all, in order; `n_alleles` the alleles of the input.
     """
 
-    def __init__(self, scores: Path, models: list[dict], n: int, n_alleles: int):
-        by_name = groupby(models, lambda model: model["experiment"])
+    def __init__(self, scores: Path, experiments: list[Experiment], n: int, n_alleles: int):
         self._hashes = {
-            name: [model["sha256"][:12] for model in folds] for name, folds in islice(by_name, n)
+            one.name: [sha256[:12] for sha256 in one.sha256] for one in experiments[:n]
         }
         data = dataset(scores)
         self._columns = {

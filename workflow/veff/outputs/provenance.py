@@ -9,7 +9,9 @@ from pathlib import Path
 
 import veff
 from veff import autotune
-from veff.models import descriptions
+from veff.models import descriptions, experiment
+from veff.models.experiment import Experiment
+from veff.scoring.how import How
 from veff.tables import read_json
 
 PACKAGES = ("cherimoya", "torch", "triton", "snakemake", "pysam", "pyarrow", "numpy")
@@ -55,25 +57,25 @@ def mixed(record: dict) -> str:
 
 
 def of_scores(
-    models: list[dict], how: dict, nulls: dict[str, str], peaks: dict[str, str], fdr: float | None
+    experiments: list[Experiment],
+    how: How,
+    nulls: dict[str, str],
+    peaks: dict[str, str],
+    fdr: float | None,
 ) -> dict:
     """What the tables of scores say of themselves in their metadata.
 
-    `how` is what decides a prediction besides the models; by experiment, `nulls` are the hashes
-    and `peaks` the files of those that have any.
+    By experiment, `nulls` are the hashes and `peaks` the files of those that have any.
     """
-    experiments: dict[str, dict] = {}
-    for one in models:
-        said = experiments.setdefault(one["experiment"], {"models_sha256": []})
-        said["models_sha256"].append(one["sha256"])
+    said: dict[str, dict] = {one.name: {"models_sha256": one.sha256} for one in experiments}
     for name, digest in nulls.items():
         reference_set = peaks.get(name, "reference windows of the null")
-        experiments[name] |= {"null": digest, "reference_set": reference_set}
+        said[name] |= {"null": digest, "reference_set": reference_set}
     return {
         "cherimoya-veff": veff.__version__,
-        **how,
+        **how.decisive,
         "fdr": fdr,
-        "experiments": experiments,
+        "experiments": said,
     }
 
 
@@ -104,7 +106,7 @@ def run(
     scored = sum(record["alleles"] * record["models"] for record in records)
     text = json.dumps(config, sort_keys=True)
     reference = read_json(contigs)
-    described = read_json(models)
+    checkpoints = experiment.read(models)
     return {
         "versions": versions(),
         "config": config,
@@ -115,9 +117,9 @@ def run(
             "assembly": reference["assembly"],
         },
         "variants": {"path": config["variants"], "sha256": sha256(config["variants"])},
-        "models": described,
-        "catv1": descriptions.origin(described),
-        "duplicates": descriptions.duplicates(described),
+        "models": [one.plain() for one in checkpoints],
+        "catv1": descriptions.origin(checkpoints),
+        "duplicates": descriptions.duplicates(checkpoints),
         "alleles": summary,
         "setup": {Path(path).stem: read_json(path) for path in setups},
         "scoring": {

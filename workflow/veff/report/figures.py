@@ -49,6 +49,8 @@ def draw(one: Explanation, png: Path, svg: Path, title: str) -> None:
             _logos(axes[2:], one)
         else:
             axes[1].set_xlabel("bp from the variant (no attributions: a window has an N)")
+        if one.shown:
+            figure.supxlabel(one.shown, x=0.01, ha="left", fontsize=8)
         figure.align_ylabels()
         for path, kind in ((png, "png"), (svg, "svg")):
             metadata = {"Date": None} if kind == "svg" else {"Software": None}
@@ -134,7 +136,7 @@ def draw_all(explained: Iterable[Explanation], folder: Path) -> pa.Table:
             title = (
                 f"{cut(row['chrom'], 20)}:{row['pos']} {cut(row['ref'], 20)}>"
                 f"{cut(row['alt'], 20)} in {cut(row['max_experiment'])}: "
-                f"log2 fold change {row['max_logfc']:#.3g}"
+                f"log2 fold change {one.logfc:#.3g}"
             )
             number = row["allele_id"]
             draw(one, drawn / f"{number}.png", drawn / f"{number}.svg", title)

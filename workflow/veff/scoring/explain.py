@@ -11,12 +11,18 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 import torch
 
-from veff.cherimoya import attribution, checkpoint
-from veff.cherimoya.engine import Predictor
+from veff.cherimoya import attribution, checkpoint, engine
 from veff.inputs.reference import Reference
 from veff.models.architecture import Geometry
-from veff.scoring import effects, ensemble, windows
+from veff.models.experiment import Experiment
+from veff.scoring import effects, windows
+from veff.scoring.how import How
+from veff.scoring.predict import Folds, Prediction, mean, reverse_complement
 
+MEANING = (
+    "DeepLIFT/SHAP of the log-count, natural log of 1 + count: the mean over the experiment's "
+    "folds, and over both strands with reverse_complement, of each one's own"
+)
 SCHEMA = pa.schema(
     [
         ("allele_id", pa.int64()),
@@ -26,7 +32,7 @@ SCHEMA = pa.schema(
         ("chrom", pa.string()),
         ("start", pa.int64()),
         ("bases", pa.string()),
-        ("attribution", pa.list_(pa.float32())),
+        pa.field("attribution", pa.list_(pa.float32()), metadata={"description": MEANING}),
     ]
 )
 
@@ -36,12 +42,16 @@ class Explanation:
     """What an experiment predicts for the two alleles of a variant, and why.
 
     In arrays of two rows the first is the reference, the second the alternate. `allele` is a row
-    of the summary; `start` the 0-based position of the windows' first base; `variant` the number
-    of bases before the alleles in the window, `lengths` those of the alleles after trimming.
+    of the summary; `logfc` the answer of the run's own kind (`How`), and `shown` says in words
+    what else the arrays hold than what this answer was computed from; `start` the 0-based
+    position of the windows' first base; `variant` the number of bases before the alleles in the
+    window, `lengths` those of the alleles after trimming.
     """
 
     allele: dict
     group: int
+    logfc: float
+    shown: str
     geometry: Geometry
     start: int
     lengths: tuple[int, int]
@@ -66,102 +76,101 @@ def explain(
     rows: list[dict],
     scoreable: Path,
     reference: Reference,
-    descriptions: list[dict],
+    experiments: list[Experiment],
+    how: How,
     *,
-    device: torch.device,
     batch_size: int,
-    precision: str,
-    engine: str,
     shuffles: int,
 ) -> Iterator[Explanation]:
     """An explanation for each row of the summary, by the experiment of its largest effect.
 
-    They come experiment by experiment. `scoreable` is the prepared table and `descriptions` those
-    of all models. A prediction has the shape of a scoring job's; it is of the windows' forward
-    strand.
+    They come experiment by experiment. `scoreable` is the prepared table and `experiments` are
+    all of the run. A prediction has the shape of a scoring job's, and is made by the same
+    functions.
     """
+    device = engine.device(how.device)
     ids = pa.array([row["allele_id"] for row in rows], pa.int64())
     prepared = ds.dataset(scoreable).to_table(filter=pc.field("allele_id").isin(ids))
     places = {place["allele_id"]: place for place in prepared.to_pylist()}
+    by_name = {one.name: one for one in experiments}
     rows = sorted(rows, key=lambda row: row["max_experiment"])
     for name, alleles in groupby(rows, lambda row: row["max_experiment"]):
-        folds = [one for one in descriptions if one["experiment"] == name]
-        geometry = Geometry(folds[0]["input_length"], folds[0]["output_length"])
-        predictors = [
-            Predictor(
-                checkpoint.load(fold["checkpoint"]),
-                geometry,
-                device=device,
-                precision=precision,
-                engine=engine,
-                batch_size=batch_size,
-            )
-            for fold in folds
-        ]
-        chosen = folds[0].get("group")
+        models = [checkpoint.load(fold.path) for fold in by_name[name].folds]
+        folds = Folds(by_name[name], models, how, device, batch_size)
         for row in alleles:
-            place = places[row["allele_id"]]
-            yield _explain(row, place, reference, predictors, chosen, shuffles)
+            yield _explain(row, places[row["allele_id"]], reference, folds, shuffles)
 
 
 def _explain(
-    row: dict,
-    place: dict,
-    reference: Reference,
-    predictors: list,
-    chosen: int | None,
-    shuffles: int,
+    row: dict, place: dict, reference: Reference, folds: Folds, shuffles: int
 ) -> Explanation:
-    geometry = predictors[0].geometry
+    geometry = folds.experiment.geometry
     length = geometry.input_length
     columns = [np.array([place[name]]) for name in ("contig", "start", "ref_len")]
     ref, alt, _ = windows.windows(reference, *columns, [place["alt"]], length)
     bases = np.concatenate([ref, alt])
-    group, h, p = _predict(predictors, bases, chosen)
+    group, logfc, (h, p) = _answer(folds, bases)
     known = np.isin(bases, np.frombuffer(b"ACGT", np.uint8)).all()
     return Explanation(
         allele=row,
         group=group,
+        logfc=logfc,
+        shown=shown(folds.how, len(folds.predictors)),
         geometry=geometry,
         start=place["start"] - length // 2,
         lengths=(place["ref_len"], len(place["alt"])),
         bases=bases,
         reads=(p.sum(1) * effects.counts(h)[:, None]).cpu().numpy(),
-        attribution=_over_folds(predictors, bases, group, shuffles) if known else None,
+        attribution=_attributions(folds, bases, group, shuffles) if known else None,
     )
 
 
-def _predict(
-    predictors: list, bases: np.ndarray, chosen: int | None
-) -> tuple[int, torch.Tensor, torch.Tensor]:
-    """A signal group, its log-counts [2], its profiles [2, ch, T].
-
-    The group is `chosen`, or that with the largest effect.
-    """
-    first = predictors[0]
+def _answer(folds: Folds, bases: np.ndarray) -> tuple[int, float, Prediction]:
+    """The signal group with the largest effect, that effect, and what is predicted for the two
+    windows."""
+    first = folds.predictors[0]
     padded = np.full((first.batch_size, bases.shape[1]), windows.N, np.uint8)
     padded[:2] = bases
-    outputs = [predictor.predict(padded, 2) for predictor in predictors]
     answers = []
-    start = 0
-    for group, channels in enumerate(first.model.signal_groups):
-        h = torch.stack([counts[:2, group] for _, counts in outputs])
-        stop = start + channels
-        p = torch.stack([effects.profile(logits[:2, start:stop]) for logits, _ in outputs])
-        answers.append(ensemble.mean_prediction(h, p))
-        start = stop
-    group = chosen
-    if group is None:
-        group = max(range(len(answers)), key=lambda g: abs(answers[g][0].diff().item()))
-    return group, *answers[group]
+    for group, predicted in folds.predict(torch.as_tensor(padded, device=first.device), 2).items():
+        logfc = torch.stack([effects.logfc(h[:1], h[1:2]) for h, _ in predicted])
+        _, answer = folds.answer(logfc)
+        # Under mean_score there is no prediction of the experiment's, so the average is shown.
+        h, p = predicted[-1] if len(predicted) != len(folds.predictors) else mean(predicted)
+        answers.append((group, answer.item(), (h[:2], p[:2])))
+    return max(answers, key=lambda one: abs(one[1]))
 
 
-def _over_folds(predictors: list, bases: np.ndarray, group: int, shuffles: int) -> np.ndarray:
-    folds = [
-        attribution.attributions(one.model, bases, group, one.device, shuffles)
-        for one in predictors
-    ]
-    return np.mean(folds, 0)
+def _attributions(folds: Folds, bases: np.ndarray, group: int, shuffles: int) -> np.ndarray:
+    """The mean over the folds, and over the strands where the run predicts for both."""
+
+    def over_folds(bases: np.ndarray) -> np.ndarray:
+        found = [
+            attribution.attributions(one.model, bases, group, one.device, shuffles)
+            for one in folds.predictors
+        ]
+        return np.mean(found, 0)
+
+    forward = over_folds(bases)
+    if not folds.how.reverse_complement:
+        return forward
+    reverse = over_folds(reverse_complement(torch.from_numpy(bases)).numpy())
+    return (forward + reverse[:, ::-1]) / 2
+
+
+def shown(how: How, n_folds: int) -> str:
+    """What a figure shows beside the answer of the run, in words; '' where all of it is that."""
+    strands = "both strands" if how.reverse_complement else ""
+    folds = f"{n_folds} folds" if n_folds > 1 else ""
+    over = " and ".join(filter(None, (folds, strands)))
+    if not over:
+        return ""
+    said = [f"attributions: mean over {over}, each of its own log-count"]
+    if how.ensemble == "mean_score" and folds:
+        said.insert(
+            0, f"profiles: the {folds}' average prediction; log2 fold change: the mean of theirs"
+        )
+    return "; ".join(said)
 
 
 def table(explanations: list[Explanation]) -> pa.Table:

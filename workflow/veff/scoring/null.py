@@ -21,7 +21,9 @@ from scipy.stats import false_discovery_control
 from veff import tables
 from veff.errors import InputError
 from veff.inputs.reference import Reference
+from veff.models.experiment import Experiment
 from veff.scoring import columns, sampling
+from veff.scoring.how import How
 
 METADATA = b"nulls"
 KEPT = ["group", *columns.SCORES]
@@ -29,31 +31,30 @@ JUDGED_BY = [*columns.SCORES, "reference_counts"]
 
 
 def identities(
-    descriptions: list[dict], reference_sha256: str, settings: dict, how: dict
+    experiments: list[Experiment], reference_sha256: str, settings: dict, how: How
 ) -> dict[str, dict]:
     """What the null of each experiment depends on, by experiment, in order.
 
     `settings` has `n`, `seed`, `scheme`, `regions` (a path or None) and, where experiments have
-    peaks, `peaks` (their paths, by experiment); `how` is what decides a prediction besides the
-    models: `ensemble`, `reverse_complement`, `precision`, `version`.
+    peaks, `peaks` (their paths, by experiment).
     """
     regions, peaks = settings["regions"], settings.get("peaks", {})
     shared = {
         **{key: settings[key] for key in ("n", "seed", "scheme")},
         "regions_sha256": regions and _sha256(Path(regions).read_bytes()),
         "reference_sha256": reference_sha256,
-        **how,
+        **how.decisive,
     }
     return {
-        name: {
-            "models_sha256": [fold["sha256"] for fold in folds],
-            "group": folds[0].get("group"),
-            "input_length": folds[0]["input_length"],
-            "output_length": folds[0]["output_length"],
-            "peaks_sha256": _sha256(Path(peaks[name]).read_bytes()) if name in peaks else None,
+        one.name: {
+            "models_sha256": one.sha256,
+            "group": one.group,
+            "input_length": one.geometry.input_length,
+            "output_length": one.geometry.output_length,
+            "peaks_sha256": peaks.get(one.name) and _sha256(Path(peaks[one.name]).read_bytes()),
             **shared,
         }
-        for name, folds in _experiments(descriptions)
+        for one in experiments
     }
 
 
@@ -63,12 +64,12 @@ def digest(identity: dict) -> str:
 
 
 def make(
-    descriptions: list[dict],
+    experiments: list[Experiment],
     reference: Reference,
     settings: dict,
     wanted: dict[str, dict],
     folder: Path,
-    score: Callable[[pa.Table, Reference, list[dict]], list[pa.Table]],
+    score: Callable[[pa.Table, Reference, list[Experiment]], list[pa.Table]],
 ) -> list[pa.Table]:
     """The nulls of the experiments, a table each, in order; scored where `folder` lacks them.
 
@@ -77,7 +78,7 @@ def make(
     """
     folder.mkdir(parents=True, exist_ok=True)
     files = {name: folder / f"{digest(identity)}.parquet" for name, identity in wanted.items()}
-    missing = [one for one in descriptions if not files[one["experiment"]].exists()]
+    missing = [one for one in experiments if not files[one.name].exists()]
     for input_length, peaks, group in _alike(missing, settings.get("peaks", {})):
         drawn = {key: settings[key] for key in ("n", "seed")}
         genome, alleles = sampling.sample(
@@ -99,13 +100,13 @@ def make(
     return [Nulls([path], wanted)[name] for name, path in files.items()]
 
 
-def _alike(descriptions: list[dict], peaks: dict[str, str]) -> Iterator[tuple]:
-    """Experiments that share windows: the windows' length, the peaks or '', the descriptions."""
+def _alike(experiments: list[Experiment], peaks: dict[str, str]) -> Iterator[tuple]:
+    """Experiments that share windows: the windows' length, the peaks or '', the experiments."""
 
-    def key(one: dict) -> tuple[int, str]:
-        return one["input_length"], peaks.get(one["experiment"], "")
+    def key(one: Experiment) -> tuple[int, str]:
+        return one.geometry.input_length, peaks.get(one.name, "")
 
-    for of_all, group in groupby(sorted(descriptions, key=key), key):
+    for of_all, group in groupby(sorted(experiments, key=key), key):
         yield *of_all, list(group)
 
 
@@ -244,11 +245,6 @@ def _activity(scores: dict[str, np.ndarray], reference_set: np.ndarray) -> dict[
         for name in columns.PRODUCTS
     }
     return {"ref_quantile": ref, "alt_quantile": alt, "active_allele_quantile": active, **products}
-
-
-def _experiments(descriptions: list[dict]) -> Iterator[tuple[str, list[dict]]]:
-    for name, folds in groupby(descriptions, lambda one: one["experiment"]):
-        yield name, list(folds)
 
 
 def _sha256(data: bytes) -> str:

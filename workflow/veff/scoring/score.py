@@ -12,13 +12,14 @@ from typing import TypeVar
 import numpy as np
 import pyarrow as pa
 import torch
-from cherimoya import Cherimoya
 
-from veff.cherimoya import checkpoint
-from veff.cherimoya.engine import Predictor
+from veff.cherimoya import checkpoint, engine
 from veff.inputs.reference import Reference
 from veff.models.architecture import Geometry
+from veff.models.experiment import Experiment
 from veff.scoring import effects, ensemble, windows
+from veff.scoring.how import How
+from veff.scoring.predict import Folds
 
 PREFETCH = 4  # batches of windows, or models, that wait for the device
 PROGRESS_S = 5
@@ -45,69 +46,60 @@ class Batch:
     n_padded: np.ndarray
 
 
-@dataclass(frozen=True)
-class How:
-    """How a run predicts, and how an experiment's folds become its answer.
-
-    `ensemble`: 'mean_prediction' averages the folds' predictions and scores the average,
-    'mean_score' averages the folds' scores. `reverse_complement`: predict for both strands of
-    each window and average (`ensemble.both_strands`).
-    """
-
-    device: torch.device
-    batch_size: int
-    threads: int = 1
-    precision: str = "fp32"
-    engine: str = "fast"
-    ensemble: str = "mean_prediction"
-    reverse_complement: bool = False
-
-
 def score(
-    alleles: pa.Table, reference: Reference, descriptions: list[dict], how: How
-) -> Iterator[tuple[pa.Table, pa.Table]]:
-    """Score alleles with the models described.
-
-    `alleles` are rows of the prepared table (`allele_id`, `contig`, `start`, `ref_len`, `alt`),
-    in genome order. For each experiment, in the order of `descriptions`, yields two tables, which
-    are made when they are asked for: its answers and its folds'. Both have `allele_id`,
-    `experiment`, `group`, `n_padded` and the scores of `effects.score`; the folds' have `fold`
-    too, the answers what `columns.SPREAD` names.
-    """
-    torch.set_num_threads(how.threads)
-    experiments = [list(folds) for _, folds in groupby(descriptions, lambda d: d["experiment"])]
-    scored: dict[str, _Experiment] = {}
-    # Experiments of one geometry share the windows while these are on the device.
-    for lengths, group in groupby(sorted(experiments, key=_lengths), _lengths):
-        runs = _over_all_alleles(alleles, reference, Geometry(*lengths), list(group), how)
-        scored |= {run.name: run for run in runs}
-    for folds in experiments:
-        yield scored.pop(folds[0]["experiment"]).tables(alleles["allele_id"])
-
-
-def _over_all_alleles(
     alleles: pa.Table,
     reference: Reference,
-    geometry: Geometry,
-    experiments: list[list[dict]],
+    experiments: list[Experiment],
     how: How,
-) -> list["_Experiment"]:
-    """The experiments, which all have this geometry, when they have seen all alleles."""
+    *,
+    batch_size: int,
+    threads: int = 1,
+) -> Iterator[tuple[pa.Table, pa.Table]]:
+    """Score alleles with the models of these experiments.
+
+    `alleles` are rows of the prepared table (`allele_id`, `contig`, `start`, `ref_len`, `alt`),
+    in genome order. For each experiment in order yields two tables, which are made when they are
+    asked for: its answers and its folds'. Both have `allele_id`, `experiment`, `group`,
+    `n_padded` and the scores of `effects.score`; the folds' have `fold` too, the answers what
+    `columns.SPREAD` names.
+    """
+    torch.set_num_threads(threads)
+    device = engine.device(how.device)
+    scored: dict[str, _Scored] = {}
+    # Experiments of one geometry share the windows while these are on the device.
+    for geometry, group in groupby(sorted(experiments, key=_lengths), lambda one: one.geometry):
+        alike = list(group)
+        batches = _batches(alleles, reference, geometry, batch_size)
+        starting = _starting(alike, how, device, batch_size)
+        runs = _over_all(batches, device, starting, _Progress(len(alleles), len(alike)))
+        scored |= {run.name: run for run in runs}
+    for one in experiments:
+        yield scored.pop(one.name).tables(alleles["allele_id"])
+
+
+def _starting(
+    experiments: list[Experiment], how: How, device: torch.device, batch_size: int
+) -> Iterator["_Scored"]:
+    """The experiments, each with its models on the device."""
     # The next model is read from disk while one is moved to the device and tried there.
-    loaded = _prefetched(
-        checkpoint.load(fold["checkpoint"]) for folds in experiments for fold in folds
-    )
-    starting = (
-        _Experiment(folds, islice(loaded, len(folds)), geometry, how) for folds in experiments
-    )
+    loaded = _prefetched(checkpoint.load(fold.path) for one in experiments for fold in one.folds)
+    for one in experiments:
+        models = islice(loaded, len(one.folds))
+        yield _Scored(Folds(one, models, how, device, batch_size))
+
+
+def _over_all(
+    batches: Iterator[Batch],
+    device: torch.device,
+    starting: Iterator["_Scored"],
+    progress: "_Progress",
+) -> list["_Scored"]:
+    """The experiments when they have seen all batches."""
     # Moved to the device in that thread too: here nothing waits for a copy.
-    batches = _prefetched(
-        _to(how.device, batch) for batch in _batches(alleles, reference, geometry, how.batch_size)
-    )
-    runs: list[_Experiment] = []
-    progress = _Progress(len(alleles), len(experiments))
+    there = _prefetched(_to(device, batch) for batch in batches)
+    runs: list[_Scored] = []
     with torch.no_grad():
-        for batch in batches:
+        for batch in there:
             # The first windows are scored by one experiment while the next one loads.
             for run in runs or _kept(starting, runs):
                 run.add(batch)
@@ -115,57 +107,24 @@ def _over_all_alleles(
     return runs
 
 
-class _Experiment:
-    """The folds of one experiment, and what they said so far."""
+class _Scored:
+    """What the folds of one experiment said so far."""
 
-    def __init__(
-        self, folds: list[dict], loaded: Iterator[Cherimoya], geometry: Geometry, how: How
-    ):
-        self.name = folds[0]["experiment"]
-        self.groups = folds[0]["signal_groups"]
-        chosen = folds[0].get("group")
-        reported = range(len(self.groups)) if chosen is None else [chosen]
-        self.how = how
-        self.predictors = [
-            Predictor(
-                model,
-                geometry,
-                device=how.device,
-                precision=how.precision,
-                engine=how.engine,
-                batch_size=how.batch_size,
-            )
-            for model in loaded
-        ]
-        # For each group and batch, the scores of the folds [K, len(effects.SCORES), n]; last, as
-        # one more, the experiment's where they are not the mean of these.
-        self.scores: dict[int, list[torch.Tensor]] = {group: [] for group in reported}
+    def __init__(self, folds: Folds):
+        self.name = folds.experiment.name
+        self.folds = folds
+        # For each group and batch, the scores of what `Folds.predict` gives, each
+        # [len(effects.SCORES), n].
+        self.scores: dict[int, list[torch.Tensor]] = {
+            group: [] for group in folds.experiment.groups
+        }
         self.n_padded: list[np.ndarray] = []
 
     def add(self, batch: Batch) -> None:
         """Score the alleles of a batch under each fold and under their ensemble."""
         self.n_padded.append(batch.n_padded)
-        outputs = [self._predict(predictor, batch) for predictor in self.predictors]
-        for group, scores in self.scores.items():
-            predicted = [output[group] for output in outputs]
-            if len(predicted) > 1 and self.how.ensemble == "mean_prediction":
-                h, p = (torch.stack(heads) for heads in zip(*predicted, strict=True))
-                predicted.append(ensemble.mean_prediction(h, p))
-            scores.append(torch.stack([_score(*one, batch) for one in predicted]))
-
-    def _predict(self, predictor: Predictor, batch: Batch) -> list[tuple]:
-        """For each group, log-counts [N] and profile [N, channels, T] of a batch of windows."""
-
-        def strand(bases: torch.Tensor) -> list[tuple]:
-            logits, log_counts = predictor.predict(bases, batch.n_rows)
-            profiles = map(effects.profile, logits.split(self.groups, 1))
-            return list(zip(log_counts.unbind(1), profiles, strict=True))
-
-        forward = strand(batch.bases)
-        if not self.how.reverse_complement:
-            return forward
-        reverse = strand(_reverse_complement(batch.bases))
-        return [ensemble.both_strands(*pair) for pair in zip(forward, reverse, strict=True)]
+        for group, predicted in self.folds.predict(batch.bases, batch.n_rows).items():
+            self.scores[group].append(torch.stack([_score(*one, batch) for one in predicted]))
 
     def tables(self, allele_id: pa.ChunkedArray) -> tuple[pa.Table, pa.Table]:
         """The experiment's table and its folds' table."""
@@ -175,7 +134,7 @@ class _Experiment:
 
     def _tables(self, group: int, allele_id: pa.ChunkedArray) -> list[pa.Table]:
         """The tables of one signal group: each fold's, and last the experiment's."""
-        n, n_folds = len(allele_id), len(self.predictors)
+        n, n_folds = len(allele_id), len(self.folds.predictors)
         keys = {
             "allele_id": allele_id,
             "experiment": pa.repeat(self.name, n),
@@ -186,8 +145,7 @@ class _Experiment:
         answer = keys | {"n_folds": pa.array(np.full(n, n_folds, np.int32))}
         for i, name in enumerate(effects.SCORES):
             scores = torch.cat([batch[:, i] for batch in self.scores[group]], 1)
-            of_folds, rest = scores[:n_folds], scores[n_folds:]
-            own = rest[0] if len(rest) else ensemble.mean_score(of_folds)
+            of_folds, own = self.folds.answer(scores)
             for table, values in zip((*folds, answer), (*of_folds, own), strict=True):
                 table[name] = pa.array(values.cpu().numpy())
             sd, agree = ensemble.spread(of_folds, own)
@@ -211,15 +169,8 @@ def _score(h: torch.Tensor, p: torch.Tensor, batch: Batch) -> torch.Tensor:
     return torch.cat(pieces, 1)[:, : batch.n]
 
 
-def _reverse_complement(bases: torch.Tensor) -> torch.Tensor:
-    """The other strand of windows, uint8 [N, L] of ASCII; what is not A, C, G or T becomes N."""
-    complement = torch.full((256,), windows.N, dtype=torch.uint8)
-    complement[list(b"ACGT")] = torch.tensor(list(b"TGCA"), dtype=torch.uint8)
-    return complement.to(bases.device)[bases.long()].flip(1)
-
-
-def _lengths(folds: list[dict]) -> tuple[int, int]:
-    return folds[0]["input_length"], folds[0]["output_length"]
+def _lengths(one: Experiment) -> tuple[int, int]:
+    return one.geometry.input_length, one.geometry.output_length
 
 
 def _batches(
