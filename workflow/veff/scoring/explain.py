@@ -115,7 +115,7 @@ def _explain(
         allele=row,
         group=group,
         logfc=logfc,
-        shown=shown(folds.how, len(folds.predictors)),
+        shown=shown(folds.how, len(folds.predictors), attributed=bool(known)),
         geometry=geometry,
         start=place["start"] - length // 2,
         lengths=(place["ref_len"], len(place["alt"])),
@@ -158,18 +158,15 @@ def _attributions(folds: Folds, bases: np.ndarray, group: int, shuffles: int) ->
     return (forward + reverse[:, ::-1]) / 2
 
 
-def shown(how: How, n_folds: int) -> str:
+def shown(how: How, n_folds: int, attributed: bool) -> str:
     """What a figure shows beside the answer of the run, in words; '' where all of it is that."""
-    strands = "both strands" if how.reverse_complement else ""
     folds = f"{n_folds} folds" if n_folds > 1 else ""
-    over = " and ".join(filter(None, (folds, strands)))
-    if not over:
-        return ""
-    said = [f"attributions: mean over {over}, each of its own log-count"]
-    if how.ensemble == "mean_score" and folds:
-        said.insert(
-            0, f"profiles: the {folds}' average prediction; log2 fold change: the mean of theirs"
-        )
+    over = " and ".join(filter(None, (folds, "both strands" if how.reverse_complement else "")))
+    said = []
+    if folds and how.ensemble == "mean_score":
+        said.append(f"profiles: average of {folds}; log2 fold change: the mean of theirs")
+    if over and attributed:
+        said.append(f"attributions: mean over {over}, each of its own log-count")
     return "; ".join(said)
 
 
