@@ -102,13 +102,13 @@ def test_a_figure_says_the_scores_own_logfc_to_the_bit(tmp_path, ensemble, rever
     """For several folds, and several groups, of which the largest speaks."""
     tiny = Tiny(tmp_path)
     how = {"ensemble": ensemble, "reverse_complement": reverse_complement}
-    alleles = tiny.alleles(6)
+    alleles = tiny.alleles(30).slice(12, 6)
     pq.write_table(alleles, tmp_path / "scoreable.parquet")
     two = tiny.experiment("two", (0, 1, 2), signal_groups=[2, 1])
     (scores,), _ = tiny.score(alleles, two, **how)
     rows = [
         {"allele_id": i, "max_experiment": "two", "chrom": "one", "pos": 1, "ref": "A", "alt": "C"}
-        for i in range(6)
+        for i in range(12, 18)
     ]
     explained = list(
         explain.explain(
