@@ -2,14 +2,28 @@
 
 import difflib
 import json
+import math
+import os
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
 import jsonschema
 
 from veff.errors import InputError
+from veff.names import cut
 
 FILES = ("variants", "reference", "models", "contig_aliases")
+# With numbers that are some: NaN passes every bound.
+Validator = jsonschema.validators.extend(
+    jsonschema.Draft202012Validator,
+    type_checker=jsonschema.Draft202012Validator.TYPE_CHECKER.redefine(
+        "number",
+        lambda checker, value: (
+            isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+        ),
+    ),
+)
 
 
 def typed(config: dict) -> None:
@@ -18,13 +32,15 @@ def typed(config: dict) -> None:
     Of `--config nulls='{n: 100}' reverse_complement=true` Snakemake makes {'n': '100'} and 'true'.
     """
     for key, value in config.items():
-        if isinstance(value, dict):
-            typed(value)
-        elif isinstance(value, str):
-            with suppress(ValueError):
+        if isinstance(value, str):
+            with suppress(ValueError, RecursionError):
                 literal = json.loads(value.lower())
                 if not isinstance(literal, str | list | dict):
-                    config[key] = literal
+                    config[key] = value = literal
+        if isinstance(value, dict):
+            typed(value)
+        elif isinstance(value, float) and value.is_integer():
+            config[key] = int(value)  # 1e6
 
 
 def check(config: dict, schema: dict) -> None:
@@ -34,9 +50,12 @@ def check(config: dict, schema: dict) -> None:
     """
     if None in config:
         raise InputError("config: null: YAML reads this word as no key; what you mean is nulls")
-    error = next(jsonschema.Draft202012Validator(schema).iter_errors(config), None)
+    error = next(Validator(schema).iter_errors(config), None)
     if error is not None:
         raise InputError(_one_line(error))
+    for key, text in _texts(config):
+        _check_text(key, text)
+    _check_folder("outdir", config["outdir"])
     for key in FILES:
         _check_file(key, config.get(key))
     for key, path in config.get("annotations", {}).items():
@@ -44,14 +63,44 @@ def check(config: dict, schema: dict) -> None:
     nulls = config.get("nulls")
     if isinstance(nulls, dict):
         _check_file("nulls.regions", nulls.get("regions"))
+        _check_folder("nulls.dir", nulls.get("dir"))
     elif nulls == "none" and config.get("fdr") is not None:
         raise InputError("config: fdr: there are no p-values with nulls: none; leave fdr out")
+
+
+def _texts(config: dict, above: str = "") -> Iterator[tuple[str, str]]:
+    """Every text of a configuration, under its key with those above."""
+    for key, value in config.items():
+        if isinstance(value, dict):
+            yield from _texts(value, f"{above}{key}.")
+        elif isinstance(value, str):
+            yield above + key, value
+
+
+def _check_text(key: str, text: str) -> None:
+    if "{" in text or "}" in text:
+        raise InputError(
+            f"config: {key}: {cut(repr(text), 200)} has a brace, which Snakemake takes for a "
+            "wildcard; give a name without one, for instance of a link"
+        )
+    if not text.isprintable():
+        raise InputError(
+            f"config: {key}: {cut(repr(text), 200)} has a character that cannot be printed"
+        )
+
+
+def _check_folder(key: str, path: str | None) -> None:
+    if path is None:
+        return
+    there = next((p for p in (Path(path), *Path(path).parents) if os.path.lexists(p)), Path("."))
+    if not path or not there.is_dir():
+        raise InputError(f"config: {key}: {str(there) if path else path!r} is not a folder")
 
 
 def _check_file(key: str, path: str | None) -> None:
     if path is not None and not Path(path).is_file():
         raise InputError(
-            f"config: {key}: there is no file {path!r} (looked from {Path.cwd()}); "
+            f"config: {key}: there is no file {cut(repr(path), 200)} (looked from {Path.cwd()}); "
             "give the path of an existing file"
         )
 
@@ -76,7 +125,7 @@ def _one_line(error: jsonschema.ValidationError) -> str:
             missing = [key for key in error.validator_value if key not in error.instance]
             what = known[missing[0]].get("description", "")
             return f"config: {prefix}{missing[0]}: missing; give {what}"
-    said = f"config: {where}: got {error.instance!r}; allowed: {_allowed(error.schema)}"
+    said = f"config: {where}: got {cut(repr(error.instance))}; allowed: {_allowed(error.schema)}"
     if keys := _keys(error.schema):
         first, default = next((key, one["default"]) for key, one in keys.items())
         said += f", such as --config {where}='{{{first}: {json.dumps(default)}}}'"

@@ -2,15 +2,21 @@
 
 import hashlib
 import logging
-import pickle
 from pathlib import Path
 
+import torch
 from cherimoya import Cherimoya
 
+from veff import limits
+from veff.cherimoya import weights
 from veff.errors import InputError
 from veff.models.architecture import SHAPE, Architecture
 from veff.models.experiment import Checkpoint, Unusable
 from veff.models.sheet import HUB, Request
+
+# What opening a checkpoint may take at most: of a processor, and of memory beyond PyTorch's.
+SECONDS = 10
+MEMORY = 2 << 30
 
 
 def load(checkpoint: str | Path) -> Cherimoya:
@@ -20,23 +26,7 @@ def load(checkpoint: str | Path) -> Cherimoya:
     file when it is not a checkpoint that `Cherimoya.save` wrote, or holds a weight that is not
     finite.
     """
-    try:
-        # torch.compile is not used: it ignores the persistent autotune cache.
-        model = Cherimoya.load(checkpoint, compile=False)
-    except pickle.UnpicklingError as error:
-        raise InputError(
-            f"{checkpoint}: not a file of weights alone, so it was not opened "
-            f"({_line(error)}); save the model again with Cherimoya.save"
-        ) from error
-    except (OSError, EOFError, RuntimeError, KeyError, TypeError, ValueError) as error:
-        raise InputError(
-            f"{checkpoint}: not a Cherimoya checkpoint, or cut short "
-            f"({_line(error)}); fetch it again or save it with Cherimoya.save"
-        ) from error
-    broken = [name for name, weight in model.state_dict().items() if not weight.isfinite().all()]
-    if broken:
-        raise InputError(f"{checkpoint}: weights of {broken[0]} are not finite; train it again")
-    return model.eval()
+    return weights.model(str(checkpoint), checkpoint)
 
 
 def inspect(
@@ -65,26 +55,36 @@ def _inspect(
             return Unusable(request.name, fold, checkpoint, found["error"])
         path, published = found["checkpoint"], {"file": name, "commit": found["commit"]}
     try:
-        model = load(path)
-    except InputError as error:
-        logging.error("%s", error)
-        return Unusable(request.name, fold, path, str(error))
-    shape = {key: getattr(model, key) for key in SHAPE}
+        sha256, n_parameters, trimming, shape = limits.within(SECONDS, MEMORY, _look, path)
+    except (InputError, limits.Exceeded) as error:
+        fault = str(error)
+        if isinstance(error, limits.Exceeded):
+            fault = f"{path}: to open it takes {error}, so it was not; no checkpoint needs that"
+        logging.error("%s", fault)
+        return Unusable(request.name, fold, path, fault)
     lengths = {
-        "input_length": request.output_length + 2 * model.trimming,
+        "input_length": request.output_length + 2 * trimming,
         "output_length": request.output_length,
     }
     return Checkpoint(
         request.name,
         fold,
         path,
-        hashlib.sha256(Path(path).read_bytes()).hexdigest(),
-        sum(p.numel() for p in model.parameters()),
+        sha256,
+        n_parameters,
         Architecture.of(shape | lengths),
         request.group,
         **published,
     )
 
 
-def _line(error: Exception) -> str:
-    return next(iter(str(error).splitlines()), type(error).__name__)
+def _look(path: str) -> tuple[str, int, int, dict]:
+    """Hash, number of parameters, trimming and shape, in a process of its own."""
+    torch.set_num_threads(1)  # a fork has none of the threads that its parent may have had
+    model = load(path)
+    return (
+        hashlib.sha256(Path(path).read_bytes()).hexdigest(),
+        sum(p.numel() for p in model.parameters()),
+        model.trimming,
+        {key: getattr(model, key) for key in SHAPE},
+    )

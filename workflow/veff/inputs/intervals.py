@@ -64,11 +64,16 @@ def _lines(path: Path) -> Iterator[tuple[int, str]]:
 def _bed_rows(path: Path) -> Iterator[tuple[int, str, int, int, list[str]]]:
     for number, line in _lines(path):
         name, *fields = line.split("\t") if "\t" in line else line.split()
-        if len(fields) < 2 or not (fields[0].isdecimal() and fields[1].isdecimal()):
+        if len(fields) < 2 or not (_is_place(fields[0]) and _is_place(fields[1])):
             raise InputError(
                 f"{path}, line {number}: expected a BED row: contig, start (from 0), end"
             )
         yield number, name, int(fields[0]), int(fields[1]), fields[2:]
+
+
+def _is_place(text: str) -> bool:
+    """Whether it is a position: digits, and no more than any contig has."""
+    return text.isascii() and text.isdecimal() and len(text) <= 12
 
 
 def _with_names(path: Path, rows: Iterable[tuple]) -> Iterator[tuple]:
@@ -83,7 +88,7 @@ def _gtf_rows(path: Path) -> Iterator[tuple[int, str, int, int, list[str]]]:
     found = False
     for number, line in _lines(path):
         fields = line.split("\t")
-        if len(fields) != 9 or not (fields[3].isdecimal() and fields[4].isdecimal()):
+        if len(fields) != 9 or not (_is_place(fields[3]) and _is_place(fields[4])):
             raise InputError(
                 f"{path}, line {number}: expected a GTF row: nine tab-separated columns, of which "
                 "the fourth and fifth are start (from 1) and end"

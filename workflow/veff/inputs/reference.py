@@ -110,7 +110,7 @@ def _contigs(fasta: Path) -> Iterator[tuple[str | None, bytes]]:
     name = None
     try:
         with gzip.open(fasta) if compressed else fasta.open("rb") as stream:
-            for block in _blocks(stream):
+            for block in _blocks(stream, fasta):
                 rest, *starting = block.split(b"\n>")
                 if name is None and rest.strip():
                     raise InputError(
@@ -121,6 +121,8 @@ def _contigs(fasta: Path) -> Iterator[tuple[str | None, bytes]]:
                     yield None, _upper(rest, name, fasta)
                 for contig in starting:
                     header, _, lines = contig.partition(b"\n")
+                    if b"\r" in header.rstrip(b"\r"):
+                        raise _bare_returns(fasta)
                     words = header.decode(errors="replace").split()
                     if not words or header[:1].isspace():
                         raise InputError(f"{fasta}: a '>' without a contig's name after it")
@@ -132,11 +134,20 @@ def _contigs(fasta: Path) -> Iterator[tuple[str | None, bytes]]:
         raise InputError(f"{fasta}: holds no contig; expected a FASTA file")
 
 
-def _blocks(stream: BinaryIO) -> Iterator[bytes]:
+def _bare_returns(fasta: Path) -> InputError:
+    return InputError(
+        f"{fasta}: lines end with a carriage return alone, as on a Mac of old; write them with "
+        "newlines: tr '\\r' '\\n'"
+    )
+
+
+def _blocks(stream: BinaryIO, fasta: Path) -> Iterator[bytes]:
     """Blocks of a stream, no header cut in two; one that starts a line has a newline before."""
     line_starts = True
     while block := stream.read(BLOCK):
         if block.rfind(b">") > block.rfind(b"\n"):
+            if b"\r" in block[block.rfind(b">") : -1]:
+                raise _bare_returns(fasta)  # or the rest of the file is one header
             block += stream.readline()
         yield b"\n" + block if line_starts else block
         line_starts = block.endswith(b"\n")

@@ -5,13 +5,15 @@ import difflib
 import hashlib
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 
 from veff.errors import InputError
 from veff.models import catv1
+from veff.names import cut
 
 SOURCES = ("checkpoint", "catv1", "biosample")
 KNOWN = ("experiment", *SOURCES, "assay", "folds", "group", "peaks", "assembly", "output_length")
@@ -69,8 +71,7 @@ def read(path: str | Path, revision: str = "main") -> list[Request]:
     folds: dict[str, list[str]] = {}
     settings: dict[str, dict] = {}
     about: dict[str, dict[str, list[str]]] = {}
-    with open(path, newline="", encoding="utf-8-sig") as handle:
-        rows = csv.DictReader(handle, delimiter="\t")
+    with _opened(path) as rows:
         names = rows.fieldnames or []
         _check_header(path, names)
         for row in rows:
@@ -88,7 +89,9 @@ def read(path: str | Path, revision: str = "main") -> list[Request]:
                 raise InputError(f"{here}: {error}") from None
             for checkpoint in checkpoints:
                 if checkpoint in folds.setdefault(name, []):
-                    raise InputError(f"{here}: {name} has {checkpoint!r} twice; remove one")
+                    raise InputError(
+                        f"{here}: {name} has {cut(repr(checkpoint), 200)} twice; remove one"
+                    )
                 folds[name].append(checkpoint)
             for key, value in setting.items():
                 if settings.setdefault(name, setting)[key] != value:
@@ -160,6 +163,22 @@ def _name(bundle: list[Request]) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
+@contextmanager
+def _opened(path: str | Path) -> Iterator[csv.DictReader]:
+    with open(path, newline="", encoding="utf-8-sig") as handle:
+        rows = csv.DictReader(handle, delimiter="\t")
+        try:
+            yield rows
+        except UnicodeDecodeError as error:
+            raise InputError(
+                f"{path}: not text in UTF-8 ({error.reason}); save it as such"
+            ) from None
+        except csv.Error as error:
+            raise InputError(
+                f"{path}, line {rows.line_num + 1}: {error}; expected a TSV"
+            ) from None
+
+
 def _check_header(path: str | Path, names: list[str]) -> None:
     fault = ""
     if "experiment" not in names:
@@ -190,8 +209,9 @@ def _source(values: dict[str, str], revision: str) -> tuple[list[str], dict[str,
     if checkpoint:
         if folds:
             raise InputError("folds are of CATv1's models; give a row for each checkpoint")
+        _check_path(checkpoint)
         if not Path(checkpoint).is_file():
-            raise InputError(f"there is no checkpoint {checkpoint!r}; give its path")
+            raise InputError(f"there is no checkpoint {cut(repr(checkpoint), 200)}; give its path")
         return [checkpoint], facts
     if not accession:
         if not biosample or not assay:
@@ -200,7 +220,9 @@ def _source(values: dict[str, str], revision: str) -> tuple[list[str], dict[str,
         accession = found.accession
         facts = {"biosample": found.biosample, "assay": found.assay}
     elif not ACCESSION.fullmatch(accession):
-        raise InputError(f"catv1 is {accession!r}; expected an accession such as ENCSR000EOT")
+        raise InputError(
+            f"catv1 is {cut(repr(accession), 200)}; expected an accession such as ENCSR000EOT"
+        )
     names = [HUB + catv1.file(accession, fold) for fold in _folds(folds)]
     return names, {"accession": accession, **facts}
 
@@ -209,15 +231,20 @@ def _folds(text: str) -> list[int]:
     if text in ("", "all"):
         return list(catv1.FOLDS)
     parts = [part.strip() for part in text.split(",")]
-    if not all(part.isdecimal() and int(part) in catv1.FOLDS for part in parts):
-        raise InputError(f"folds is {text!r}; expected all, or some of 0, 1, 2, 3, 4: 0,1")
+    if not all(part in map(str, catv1.FOLDS) for part in parts):
+        raise InputError(
+            f"folds is {cut(repr(text), 200)}; expected all, or some of 0, 1, 2, 3, 4: 0,1"
+        )
     return [int(part) for part in parts]
 
 
 def _settings(values: dict[str, str], facts: dict[str, str]) -> dict:
     peaks, assembly = values.get("peaks", ""), values.get("assembly", "")
+    _check_path(peaks)
     if peaks and not Path(peaks).is_file():
-        raise InputError(f"there is no file of peaks {peaks!r}; give the path of a BED file")
+        raise InputError(
+            f"there is no file of peaks {cut(repr(peaks), 200)}; give the path of a BED file"
+        )
     assembly = ASSEMBLIES.get(assembly.lower(), assembly) or None
     if "accession" in facts:
         if assembly not in (None, catv1.ASSEMBLY):
@@ -231,10 +258,20 @@ def _settings(values: dict[str, str], facts: dict[str, str]) -> dict:
     }
 
 
+def _check_path(path: str) -> None:
+    if "{" in path or "}" in path or not path.isprintable():
+        raise InputError(
+            f"{cut(repr(path), 200)} has a brace, which Snakemake takes for a wildcard, or a "
+            "character that cannot be printed; give a name without one, for instance of a link"
+        )
+
+
 def _number(values: dict[str, str], key: str, least: int) -> int | None:
     text = values.get(key, "")
     if not text:
         return None
-    if not text.isdecimal() or int(text) < least:
-        raise InputError(f"{key} is {text!r}; expected a whole number, {least} or more")
+    if not (text.isascii() and text.isdecimal() and len(text) <= 9) or int(text) < least:
+        raise InputError(
+            f"{key} is {cut(repr(text), 200)}; expected a whole number, {least} or more"
+        )
     return int(text)

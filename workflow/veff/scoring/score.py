@@ -14,6 +14,7 @@ import pyarrow as pa
 import torch
 
 from veff.cherimoya import checkpoint, engine
+from veff.errors import InputError
 from veff.inputs.reference import Reference
 from veff.models.architecture import Geometry
 from veff.models.experiment import Experiment
@@ -145,6 +146,7 @@ class _Scored:
         answer = keys | {"n_folds": pa.array(np.full(n, n_folds, np.int32))}
         for i, name in enumerate(effects.SCORES):
             scores = torch.cat([batch[:, i] for batch in self.scores[group]], 1)
+            _check_finite(scores, name, self.folds.experiment)
             of_folds, own = self.folds.answer(scores)
             for table, values in zip((*folds, answer), (*of_folds, own), strict=True):
                 table[name] = pa.array(values.cpu().numpy())
@@ -154,6 +156,21 @@ class _Scored:
             if name == "logfc":
                 answer["folds_agree"] = pa.array(agree.cpu().numpy())
         return [pa.table(table) for table in (*folds, answer)]
+
+
+def _check_finite(scores: torch.Tensor, name: str, experiment: Experiment) -> None:
+    """Raise InputError that names the first model whose scores are not all finite.
+
+    `scores` [K, n] are those of the experiment's folds and, last, perhaps of their average.
+    """
+    models = [*(fold.path for fold in experiment.folds), "the average of its folds"]
+    for model, bad in zip(models, (~scores.isfinite()).sum(1).tolist(), strict=False):
+        if bad:
+            raise InputError(
+                f"{experiment.name}: {model} gives {bad} of {scores.shape[1]} alleles a {name} "
+                "that is not a finite number: its weights cannot predict; train it again, or take "
+                "it out of the model sheet"
+            )
 
 
 def _score(h: torch.Tensor, p: torch.Tensor, batch: Batch) -> torch.Tensor:
