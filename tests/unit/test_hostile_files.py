@@ -449,11 +449,11 @@ SHEETS = {
         "experiment\tcheckpoint\tgroup\nx\tm.torch\t\u0663\n",
         "group is",
     ),
-    "a NUL in a checkpoint": ("experiment\tcheckpoint\nx\tm\0.torch\n", ""),
-    "an open quote": ('experiment\tcheckpoint\n"x\tm.torch\n', ""),
-    "a cell of a megabyte": (f"experiment\tcheckpoint\nx\t{'m' * 2**20}\n", ""),
-    "Latin-1": (b"experiment\tcheckpoint\nx\tm\xe9.torch\n", ""),
-    "UTF-16": ("experiment\tcheckpoint\nx\tm.torch\n".encode("utf-16"), ""),
+    "a NUL in a checkpoint": ("experiment\tcheckpoint\nx\tm\0.torch\n", None),
+    "an open quote": ('experiment\tcheckpoint\n"x\tm.torch\n', None),
+    "a cell of a megabyte": (f"experiment\tcheckpoint\nx\t{'m' * 2**20}\n", None),
+    "Latin-1": (b"experiment\tcheckpoint\nx\tm\xe9.torch\n", None),
+    "UTF-16": ("experiment\tcheckpoint\nx\tm.torch\n".encode("utf-16"), None),
     "a folder of that name": ("experiment\tcheckpoint\nx\t.\n", "there is no checkpoint"),
 }
 
