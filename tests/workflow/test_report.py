@@ -27,25 +27,41 @@ def test_attributions_are_of_the_alleles_drawn_under_their_experiments(demo):
 
 def test_the_report_works_in_a_browser_and_shows_the_figures(demo, tmp_path):
     probe = """
-      const images = [...document.images];
-      images.forEach((image) => { image.loading = "eager"; });
-      await new Promise((after) => setTimeout(after, 2000));
-      return {
-        images: images.map((image) => image.naturalWidth),
-        first: [...document.querySelector(".top tbody tr").cells].map((c) => c.textContent),
+      await window.drawn;
+      const images = () => [...document.images].filter((one) => one.checkVisibility());
+      const first = document.querySelector(".top tbody tr");
+      const found = {
+        title: document.title,
+        first: first.innerText,
         text: document.body.innerText,
+        images: images().map((image) => image.naturalWidth),
       };
+      first.querySelector(".thumbnail a").click();
+      await new Promise((then) => setTimeout(then, 100));
+      const page = document.getElementById("allele");
+      found.allele = page.innerText;
+      found.figure = page.querySelector("figure img").naturalWidth;
+      page.querySelector("figcaption a").click();
+      await new Promise((then) => setTimeout(then, 100));
+      found.back = document.querySelector("figure:target").id;
+      return found;
     """
     said = browser.look(demo.outdir / "report.html", tmp_path, width=1280, probe=probe)
     assert said["errors"] == []
     assert [name for name in said["loaded"] if not name.startswith("data:")] == []
     found = said["found"]
-    assert len(found["images"]) == 3
+    assert found["title"] == f"{demo.outdir.name}: variant effects"
+    # Three figures, and as many thumbnails that lead to their alleles.
+    assert len(found["images"]) == 6
     assert min(found["images"]) > 500
     largest = top(demo)[0]
-    assert {str(largest["pos"]), largest["max_experiment"]} <= set(found["first"])
+    assert f"{largest['chrom']}:{largest['pos']}" in found["first"]
+    assert largest["max_experiment"] in found["first"]
     assert "autotune: 0 benchmarks" in found["text"]
     assert "301 of 304 alleles have scores" in found["text"]
+    assert f"Largest in {largest['max_experiment']}" in found["allele"]
+    assert found["figure"] > 500
+    assert found["back"] == f"figure-{largest['allele_id']}"
 
 
 def test_snakemakes_own_report_holds_the_page_and_the_figures(demo):

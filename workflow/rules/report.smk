@@ -37,6 +37,7 @@ rule report:
         folds=rules.collect.output.folds,
         nulls=nulls("parquet"),
         provenance=f"{OUT}/provenance.json",
+        experiments=rules.models.output.experiments,
         reference=rules.reference.output,
         aliases=config["contig_aliases"] or [],
         top=rules.top.output.figures if TOP else [],

@@ -16,6 +16,7 @@ with job.logged(snakemake.log[0]):
         scores=Path(files.scores),
         folds=Path(files.folds),
         provenance=Path(files.provenance),
+        experiments=Path(files.experiments),
         reference=Reference.open(Path(files.reference[0]).parent, aliases),
         nulls=map(Path, files.nulls),
         figures=sorted(Path(files.top).glob("*.png")) if files.top else (),

@@ -6,10 +6,13 @@ import io
 import json
 from collections.abc import Iterable
 from itertools import groupby
+from math import isnan
 from pathlib import Path
 
 import altair
 import jinja2
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import vl_convert
 import yaml
@@ -18,30 +21,40 @@ from markupsafe import Markup
 from veff import autotune
 from veff.inputs.reference import Reference
 from veff.names import cut, label
-from veff.report.charts import OKABE_ITO, charts
-from veff.report.numbers import (
-    N_COLUMNS,
-    N_HISTOGRAMS,
-    N_ROWS,
-    N_UNSCORED,
-    Numbers,
-    numbers,
-)
-from veff.scoring import columns
+from veff.report.charts import charts
+from veff.report.kept import annotation
+from veff.report.numbers import N_HISTOGRAMS, N_UNSCORED, Numbers, numbers
 from veff.tables import aside, read_json
 
 __all__ = ["build"]
 
 HERE = Path(__file__).parent
-# Of the annotations, what the table of top alleles has: heading, what it means.
-ANNOTATIONS = {
-    "closest_gene_1": ("closest gene", "and its distance; the summary has two more"),
-    "peak_overlap": ("peak", "whether the allele overlaps one of annotations.peaks"),
-    "peak_experiments": ("in peaks of", "the experiments whose own peaks the allele overlaps"),
-    "hits_motifs": ("motif hits", "the motifs of the hits that the allele overlaps"),
+# The genome browsers of an assembly: addresses to put a place, or gnomAD's name of a variant, in.
+UCSC = "https://genome.ucsc.edu/cgi-bin/hgTracks?db={}&position="
+GNOMAD = "https://gnomad.broadinstitute.org/variant/{}?dataset="
+ENSEMBL = "https://{}.ensembl.org/{}/Location/View?r="
+LINKS = {
+    "hg38": {
+        "ucsc": UCSC.format("hg38"),
+        "ensembl": ENSEMBL.format("www", "Homo_sapiens"),
+        "gnomad": GNOMAD + "gnomad_r4",
+    },
+    "hg19": {
+        "ucsc": UCSC.format("hg19"),
+        "ensembl": ENSEMBL.format("grch37", "Homo_sapiens"),
+        "gnomad": GNOMAD + "gnomad_r2_1",
+    },
+    "T2T-CHM13": {"ucsc": UCSC.format("hs1")},
+    "mm39": {"ucsc": UCSC.format("mm39"), "ensembl": ENSEMBL.format("www", "Mus_musculus")},
+    "mm10": {
+        "ucsc": UCSC.format("mm10"),
+        "ensembl": ENSEMBL.format("nov2020.archive", "Mus_musculus"),
+    },
 }
 # What a model sheet may hold thousands of.
 N_MODELS = 50
+LABELLED = ["allele_id", "chrom", "pos", "ref", "alt"]
+SCRIPTS = ("search.js", "page.js")
 
 
 def build(
@@ -52,25 +65,41 @@ def build(
     scores: Path,
     folds: Path,
     provenance: Path,
+    experiments: Path,
     reference: Reference,
     nulls: Iterable[Path] = (),
     figures: Iterable[Path] = (),
 ) -> None:
     """Write the report of a run to `out`.
 
-    `alleles`, `summary`, `scores` and `folds` are the run's tables and `provenance` its record;
-    `nulls` are the files of the experiments' nulls; `figures` are PNGs named by `allele_id`. What
-    the input says is shown as text, cut to a length, and the page forbids the browser to load
-    anything from elsewhere.
+    `alleles`, `summary`, `scores` and `folds` are the run's tables, `provenance` its record and
+    `experiments` what the model sheet says of each experiment; `nulls` are the files of the
+    experiments' nulls, `figures` PNGs named by `allele_id`. The page has the name of the folder
+    that `out` is in. What the input says is shown as text, cut to a length, and the page forbids
+    the browser to load anything from elsewhere.
     """
     record = read_json(provenance)
     names = {model["experiment"] for model in record["models"]}
     places = _places(nulls, record["models"])
     found = numbers(alleles, summary, scores, folds, reference, places)
-    known = pq.read_schema(summary).names
-    page = _environment().get_template("page.html")
+    name = out.absolute().parent.name
+    has_p = bool(found.volcano)
+    has_max_p = any(row.get("max_pval") is not None for row in found.top)
+    pictures = {int(path.stem): path for path in figures}
     drawn = charts(found)
+    header = {
+        "run": name,
+        "links": LINKS.get(record["reference"]["assembly"], {}),
+        "experiments": _experiments(found, experiments),
+        "also": _duplicates(alleles, found),
+        "unscored": found.unscored,
+        "has_p": has_p,
+        "has_max_p": has_max_p,
+        "figures": bool(pictures),
+    }
+    page = _environment().get_template("page.html")
     html = page.render(
+        name=name,
         numbers=found,
         record=record,
         config=_configuration(record["config"]),
@@ -78,23 +107,22 @@ def build(
         unscored_tsv=_tsv(found.unscored),
         histograms=_histograms(found),
         n_histograms=N_HISTOGRAMS,
-        n_lines=len(OKABE_ITO),
-        n_columns=N_COLUMNS,
-        n_rows=N_ROWS,
         n_unscored=N_UNSCORED,
         n_models=N_MODELS,
         charts=drawn,
         columns=len(found.answers),
-        has_p=bool(found.volcano),
+        has_p=has_p,
+        has_max_p=has_max_p,
         has_null=any(one.null.any() for one in found.answers),
-        annotations={name: said for name, said in ANNOTATIONS.items() if name in known},
-        figures=_figures(found, {int(path.stem): path for path in figures}),
+        annotations=found.kept.annotations,
+        figures=_figures(found, pictures),
         experiments=len(names),
         autotune=autotune.last_line(record["scoring"]["autotune"]),
         style=Markup((HERE / "page.css").read_text()),
-        script=Markup((HERE / "page.js").read_text()),
+        script=Markup("".join((HERE / file).read_text() for file in SCRIPTS)),
         vega=Markup(_javascript() if drawn else ""),
         specs=Markup(_inside_script(drawn)),
+        block=Markup(found.kept.block(header) if found.n_scored else ""),
     )
     with aside(out) as temporary:
         temporary.write_text(html, encoding="utf-8")
@@ -126,23 +154,37 @@ def _environment() -> jinja2.Environment:
         lstrip_blocks=True,
     )
     environment.filters |= {"cut": cut, "label": label, "thousands": lambda n: f"{n:,}"}
-    environment.filters["annotation"] = _annotation
+    environment.filters["annotation"] = annotation
+    environment.filters["file"] = lambda path: cut(Path(path).name, 120)
+    environment.filters["signed"] = lambda x: ("\u2212" if x < 0 else "+") + f"{abs(x):#.3g}"
     environment.filters["digits"] = lambda x, n: "" if x is None else f"{x:.{n}f}"
-    environment.filters["significant"] = lambda x: "" if x is None else f"{x:.2g}"
+    environment.filters["significant"] = lambda x: "" if x is None or isnan(x) else f"{x:.2g}"
     environment.filters["three"] = "{:#.3g}".format  # significant digits
     return environment
 
 
-def _annotation(row: dict, name: str) -> str:
-    """A value of one of `ANNOTATIONS`, for a person to read."""
-    value = row[name]
-    if value in (None, False, columns.NONE):
-        return ""
-    if value is True:
-        return "yes"
-    away = row["gene_distance_1"] if name == "closest_gene_1" else 0
-    far = f"{away / 1000:,.1f} kb" if away >= 1000 else f"{away} bp"
-    return f"{cut(value)}, {far}" if away else cut(value)
+def _experiments(found: Numbers, table: Path) -> list[dict[str, str]]:
+    """Names, biosamples and assays of the experiments, in the order of the answers."""
+    with open(table, newline="") as handle:
+        about = {row["experiment"]: row for row in csv.DictReader(handle, delimiter="\t")}
+    return [
+        {"name": one.name, "short": one.short}
+        | {key: cut(about[one.experiment].get(key) or "") for key in ("biosample", "assay")}
+        for one in found.answers
+    ]
+
+
+def _duplicates(alleles: Path, found: Numbers) -> dict[int, str]:
+    """The identifiers of records that repeat an allele, by the place of that in the page."""
+    table = ds.dataset(alleles).to_table(columns=["allele_id", "id", "scored_as", "status"])
+    table = table.filter(pc.equal(table["status"], "duplicate"))
+    place = {allele: i for i, allele in enumerate(found.kept.alleles["allele_id"].to_pylist())}
+    names: dict[int, str] = {}
+    for row in table.to_pylist():
+        at = place.get(row["scored_as"])
+        if at is not None and row["id"] not in ("", "."):
+            names[at] = cut(f"{names.get(at, '')} {row['id']}".strip(), 200)
+    return names
 
 
 def _javascript() -> str:
@@ -188,6 +230,6 @@ def _figures(found: Numbers, figures: dict[int, Path]) -> list[dict]:
             "name": label(row),
             "png": base64.b64encode(figures[row["allele_id"]].read_bytes()).decode(),
         }
-        for row in found.top
+        for row in found.kept.alleles.select(LABELLED).to_pylist()
         if row["allele_id"] in figures
     ]

@@ -1,13 +1,16 @@
 """What do the report's numbers look like: Vega-Lite charts, made with Altair."""
 
+from collections import defaultdict
+
 import altair as alt
 
-from veff.names import label
-from veff.report.numbers import N_COLUMNS, N_HISTOGRAMS, N_ROWS, Numbers
+from veff.names import distinct, label
+from veff.report.numbers import N_HISTOGRAMS, Numbers
 
-# Okabe and Ito's colours, which colour-blind readers tell apart.
-BLUE, ORANGE, GREY = "#0072B2", "#D55E00", "#777777"
-DIVERGING = [BLUE, "#f4f4f4", ORANGE]
+# One meaning a colour, here, on the page and in the figures: Okabe and Ito's orange where the
+# alternate allele has more reads, their blue where it has fewer. All else is in the page's own
+# ink, which is light in a dark theme.
+UP, DOWN, INK, GREY = "#D55E00", "#0072B2", "currentColor", "#808080"
 EFFECT = "log2 fold change"
 
 
@@ -22,8 +25,6 @@ def charts(numbers: Numbers) -> dict[str, dict]:
     found["genome"] = _genome(numbers)
     if numbers.volcano:
         found["volcano"] = _volcano(numbers)
-    if len(numbers.answers) > 1:
-        found["heatmap"] = _heatmap(numbers)
     if any(row["fold"] for row in numbers.folds):
         found["agreement"] = _agreement(numbers)
         found["folds"] = _folds(numbers)
@@ -39,12 +40,23 @@ def _finished(chart) -> dict:
     chart = chart.configure(font="system-ui, sans-serif", background="transparent")
     chart = chart.configure_axis(
         grid=True,
-        gridColor="#eeeeee",
-        domainColor="#999999",
-        tickColor="#999999",
+        gridColor=GREY,
+        gridOpacity=0.2,
+        domainColor=GREY,
+        tickColor=GREY,
+        labelColor=INK,
+        titleColor=INK,
         titleFontWeight=500,
+        labelFontSize=11,
+        titleFontSize=12,
     )
+    chart = chart.configure_legend(labelColor=INK, titleColor=INK)
     return chart.configure_view(stroke=None).to_dict()
+
+
+def _direction(field: str) -> dict:
+    """The colour of an effect."""
+    return alt.condition(f"datum['{field}'] > 0", alt.value(UP), alt.value(DOWN))
 
 
 def _effect(field: str, numbers: Numbers) -> alt.X:
@@ -62,11 +74,20 @@ def _histogram(one, numbers: Numbers):
     scale = one.n / max(one.null.sum(), 1)
     columns = zip(edges[:-1], edges[1:], one.histogram, one.null * scale, strict=True)
     rows = [
-        {"from": float(low), "to": float(high), "alleles": int(n), "null": float(null)}
+        {
+            "from": float(low),
+            "to": float(high),
+            "middle": float(low + high),
+            "alleles": int(n),
+            "null": float(null),
+        }
         for low, high, n, null in columns
     ]
     # From 0.5 on, so that one allele is seen on the logarithmic axis.
-    rows = [row | {"floor": 0.5, "null": max(row["null"], 0.5)} for row in rows]
+    rows = [
+        row | {"floor": 0.5, "middle": row["from"] + row["to"], "null": max(row["null"], 0.5)}
+        for row in rows
+    ]
     x = _effect("from:Q", numbers)
     y = alt.Y(
         "alleles:Q",
@@ -77,12 +98,12 @@ def _histogram(one, numbers: Numbers):
     tooltip = [alt.Tooltip(f"{name}:Q", format=form) for name, form in _HISTOGRAM]
     chart = (
         alt.Chart(_data(row for row in rows if row["alleles"]))
-        .mark_rect(color=BLUE)
-        .encode(x=x, x2="to:Q", y=y, y2="floor:Q", tooltip=tooltip)
+        .mark_rect()
+        .encode(x=x, x2="to:Q", y=y, y2="floor:Q", tooltip=tooltip, color=_direction("middle"))
     )
     if one.null.any():
         line = alt.Chart(_data(rows)).mark_line(
-            color=ORANGE, strokeWidth=1.5, interpolate="step-after"
+            color=INK, strokeWidth=1.5, interpolate="step-after"
         )
         chart += line.encode(x=alt.X("from:Q"), y=alt.Y("null:Q"))
     return chart.properties(height=150)
@@ -108,9 +129,7 @@ def _genome(numbers: Numbers):
         .encode(
             x=x,
             y=alt.Y("logfc:Q", title=EFFECT),
-            color=alt.Color(
-                "contig:N", legend=None, scale=alt.Scale(domain=[0, 1], range=[BLUE, GREY])
-            ),
+            color=_direction("logfc"),
             tooltip=["allele:N", "experiment:N", alt.Tooltip("logfc:Q", format=".3g")],
         )
     )
@@ -124,64 +143,32 @@ def _genome(numbers: Numbers):
     ]
     text = (
         alt.Chart(_data(names))
-        .mark_text(baseline="bottom", fontSize=10, color="#333333", limit=70)
-        .encode(x=alt.X("x:Q"), y=alt.value(239), text="name:N")
+        .mark_text(baseline="top", fontSize=11, color=INK, limit=70)
+        .encode(x=alt.X("x:Q"), y=alt.value(246), text="name:N")
     )
-    return (points + text).properties(height=240)
+    borders = [{"x": c["x2"] + ends[1] / 200} for c in numbers.contigs[:-1]]
+    rules = alt.Chart(_data(borders)).mark_rule(color=GREY, opacity=0.5).encode(x="x:Q")
+    return (points + rules + text).properties(height=240)
 
 
 def _volcano(numbers: Numbers):
     return (
         alt.Chart(_data(numbers.volcano))
-        .mark_rect()
+        .mark_rect(color=INK)
         .encode(
             x=_effect("x:Q", numbers),
             x2="x2:Q",
             y=alt.Y("y:Q", title="\u2212log10 p"),
             y2="y2:Q",
-            color=alt.Color(
+            opacity=alt.Opacity(
                 "n:Q",
                 title="alleles \u00d7 experiments",
-                scale=alt.Scale(type="log", scheme="viridis", reverse=True),
-                legend=alt.Legend(orient="top", tickCount=4, format="~s"),
+                scale=alt.Scale(type="log", range=[0.12, 1]),
+                legend=alt.Legend(orient="top", tickCount=4, format="~s", symbolType="square"),
             ),
             tooltip=[alt.Tooltip("n:Q", format=",", title="alleles \u00d7 experiments")],
         )
         .properties(height=280)
-    )
-
-
-def _heatmap(numbers: Numbers):
-    alleles = [(f"{i}. {label(row)}", row) for i, row in enumerate(numbers.top[:N_ROWS], 1)]
-    shown = sorted(numbers.answers, key=lambda one: -one.largest)[:N_COLUMNS]
-    shown = [one for one in numbers.answers if one in shown]
-    rows = [
-        {"allele": name, "experiment": one.name, "logfc": one.of_top[row["allele_id"]]["logfc"]}
-        for name, row in alleles
-        for one in shown
-        if row["allele_id"] in one.of_top
-    ]
-    limit = max(abs(row["logfc"]) for row in rows)
-    return (
-        alt.Chart(_data(rows))
-        .mark_rect(stroke="white", strokeWidth=1)
-        .encode(
-            x=alt.X(
-                "experiment:N",
-                title=None,
-                sort=[one.name for one in shown],
-                axis=alt.Axis(orient="top", labelAngle=-40, labelLimit=150, grid=False),
-            ),
-            y=alt.Y("allele:N", title=None, sort=[name for name, _ in alleles], axis=_NAMES),
-            color=alt.Color(
-                "logfc:Q",
-                title=EFFECT,
-                scale=alt.Scale(domain=[-limit, 0, limit], range=DIVERGING),
-                legend=alt.Legend(orient="bottom", gradientLength=180),
-            ),
-            tooltip=["allele:N", "experiment:N", alt.Tooltip("logfc:Q", format=".3g")],
-        )
-        .properties(height=_ROW * len(alleles))
     )
 
 
@@ -190,73 +177,66 @@ _NAMES = alt.Axis(labelLimit=190, grid=False, ticks=False, domain=False)
 
 
 def _agreement(numbers: Numbers):
-    shown = sorted(numbers.answers, key=lambda one: -one.largest)[: len(OKABE_ITO)]
-    names = [one.name for one in shown]
-    rows = [
-        {
-            "class": f"{low:g} to {high:g}" if high < 1e9 else f"over {low:g}",
-            "order": float(low),
-            "experiment": one.name,
-            "share": float(share),
-            "alleles": int(n),
-        }
-        for one in shown
-        for low, high, n, share in one.agreement
-    ]
-    return (
-        alt.Chart(_data(rows))
-        .mark_line(point=alt.OverlayMarkDef(size=40, filled=True), strokeWidth=1.5)
-        .encode(
-            x=alt.X(
-                "class:N",
-                title="size of the log2 fold change",
-                sort=alt.SortField("order"),
-                axis=alt.Axis(labelAngle=-30),
-            ),
-            y=alt.Y(
-                "share:Q",
-                title="all folds agree in sign",
-                scale=alt.Scale(domain=[0, 1]),
-                axis=alt.Axis(format="%"),
-            ),
-            color=alt.Color(
-                "experiment:N",
-                title=None,
-                scale=alt.Scale(range=OKABE_ITO),
-                sort=names,
-                legend=alt.Legend(orient="top", columns=3, labelLimit=110),
-            ),
-            shape=alt.Shape("experiment:N", title=None, sort=names, legend=None),
-            tooltip=[
-                "experiment:N",
-                "class:N",
-                alt.Tooltip("share:Q", format=".1%"),
-                alt.Tooltip("alleles:Q", format=","),
-            ],
-        )
-        .properties(height=220)
+    """One thin line an experiment, and a thick one of all together."""
+    counts = defaultdict(lambda: [0, 0.0])
+    rows = []
+    for one in numbers.answers:
+        for low, high, n, share in one.agreement:
+            counts[low, high][0] += n
+            counts[low, high][1] += n * share
+            rows.append(_share(one.name, low, high, n, share))
+    all_ = [_share(ALL, *at, n, agree / n) for at, (n, agree) in sorted(counts.items())]
+    x = alt.X(
+        "class:N",
+        title="size of the log2 fold change",
+        sort=[row["class"] for row in all_],
+        axis=alt.Axis(labelAngle=-30),
     )
+    y = alt.Y(
+        "share:Q",
+        title="all folds agree in sign",
+        scale=alt.Scale(domain=[0, 1]),
+        axis=alt.Axis(format="%"),
+    )
+    tooltip = [
+        "experiment:N",
+        "class:N",
+        alt.Tooltip("share:Q", format=".1%"),
+        alt.Tooltip("alleles:Q", format=","),
+    ]
+    each = alt.Chart(_data(rows)).encode(x=x, y=y, tooltip=tooltip, detail="experiment:N")
+    each = each.mark_line(color=GREY, strokeWidth=1, opacity=0.6)
+    every = alt.Chart(_data(all_)).encode(x=x, y=y, tooltip=tooltip)
+    every = every.mark_line(
+        color=INK, strokeWidth=2.5, point=alt.OverlayMarkDef(size=40, color=INK)
+    )
+    return (each + every).properties(height=260)
 
 
-OKABE_ITO = [BLUE, ORANGE, "#009E73", "#CC79A7", "#000000", "#56B4E9", "#E69F00", "#999999"]
+ALL = "all experiments"
+
+
+def _share(name: str, low: float, high: float, n: int, share: float) -> dict:
+    size = f"{low:g} to {high:g}" if high < 1e9 else f"over {low:g}"
+    return {"experiment": name, "class": size, "share": float(share), "alleles": int(n)}
 
 
 def _folds(numbers: Numbers):
-    names = [f"{i}. {label(row)}" for i, row in enumerate(numbers.top[:N_ROWS], 1)]
+    names = distinct([label(row) for row in numbers.top])
     y = alt.Y("allele:N", title=None, sort=names, axis=_NAMES)
     x = alt.X("logfc:Q", title=EFFECT)
     folds = (
         alt.Chart(_data(row | {"allele": names[row["rank"]]} for row in numbers.folds))
-        .mark_circle(size=36, color=BLUE, opacity=0.7)
+        .mark_circle(size=36, color=GREY, opacity=0.7)
         .encode(x=x, y=y, tooltip=["allele:N", "fold:Q", alt.Tooltip("logfc:Q", format=".3g")])
     )
     answers = [
         {"allele": name, "logfc": row["max_logfc"]}
-        for name, row in zip(names, numbers.top, strict=False)
+        for name, row in zip(names, numbers.top, strict=True)
     ]
     mean = (
         alt.Chart(_data(answers))
-        .mark_tick(color=ORANGE, thickness=2, size=12, orient="vertical")
-        .encode(x=alt.X("logfc:Q"), y=alt.Y("allele:N", sort=names))
+        .mark_tick(thickness=3, size=12, orient="vertical")
+        .encode(x=alt.X("logfc:Q"), y=alt.Y("allele:N", sort=names), color=_direction("logfc"))
     )
     return (folds + mean).properties(height=_ROW * len(names))

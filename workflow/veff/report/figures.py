@@ -21,9 +21,10 @@ from veff.scoring import explain, windows
 from veff.scoring.explain import Explanation
 from veff.tables import aside
 
-# Okabe and Ito's colours, which colour-blind readers tell apart.
-REFERENCE, ALTERNATE, CHANGE = "#000000", "#D55E00", "#0072B2"
-BASES = {"A": "#009E73", "C": "#0072B2", "G": "#E69F00", "T": "#D55E00"}
+# One meaning a colour, as in the report: orange where the alternate allele has more reads, blue
+# where it has fewer; both are Okabe and Ito's, which colour-blind readers tell apart.
+REFERENCE, ALTERNATE, UP, DOWN = "#000000", "#AA3377", "#D55E00", "#0072B2"
+BASES = {"A": "#009E73", "C": "#56B4E9", "G": "#E6B800", "T": "#8C564B"}
 FLANK = 30  # bp of the logos on each side of the alleles
 LONGEST = 40  # bp of an allele that a logo shows
 STYLE = {
@@ -72,9 +73,11 @@ def _profiles(above: plt.Axes, below: plt.Axes, one: Explanation) -> None:
     above.plot(x, one.reads[0], color=REFERENCE, lw=1, label=_name("reference", one, 0))
     above.plot(x[ref], one.reads[1, alt], color=ALTERNATE, lw=1, label=_name("alternate", one, 1))
     above.set(ylabel="reads / bp", ylim=(0, None))
-    above.legend(frameon=False, fontsize=8, loc="upper right")
+    # Above the axes, where no curve runs.
+    above.legend(frameon=False, fontsize=8, loc="lower right", bbox_to_anchor=(1, 1), ncols=2)
     change = one.reads[1, alt] - one.reads[0, ref]
-    below.fill_between(x[ref], change, color=CHANGE, lw=0)
+    for colour, part in ((UP, change.clip(min=0)), (DOWN, change.clip(max=0))):
+        below.fill_between(x[ref], part, color=colour, lw=0)
     below.axhline(0, color="#999999", lw=0.6)
     below.set(ylabel="alternate −\nreference", xlabel="bp from the variant")  # noqa: RUF001
     for axes in (above, below):

@@ -12,31 +12,31 @@ import pyarrow.parquet as pq
 
 from veff import tables
 from veff.inputs.reference import Reference
-from veff.names import cut, distinct, label
+from veff.names import cut, label
+from veff.report.kept import PVAL, Kept, shown_names
 
-N_TOP = 200  # alleles of the table
-N_ROWS = 30  # of them in the heat map and the comparison of folds
-N_COLUMNS = 40  # experiments of the heat map
+N_ROWS = 30  # alleles of the comparison of folds
 N_HISTOGRAMS = 12
 N_UNSCORED = 2000  # rows of the table to download
 BINS = 60
 GENOME_BINS = 500
 AGREEMENT = np.array([0, 0.01, 0.03, 0.1, 0.3, 1, np.inf])  # classes of abs(logfc)
-PVAL = "abs_logfc.pval"
 
 
 @dataclass
 class Answers:
     """What is kept of one experiment and signal group."""
 
-    name: str
+    experiment: str
+    group: int
     histogram: np.ndarray
     null: np.ndarray
+    name: str = ""  # as the page prints it
+    short: str = ""
     largest: float = 0.0
     n: int = 0
     n_in_class: np.ndarray = field(default_factory=lambda: np.zeros(len(AGREEMENT) - 1, int))
     agree_in_class: np.ndarray = field(default_factory=lambda: np.zeros(len(AGREEMENT) - 1, int))
-    of_top: dict[int, dict] = field(default_factory=dict)
 
     @property
     def agreement(self) -> Iterator[tuple[float, float, int, float]]:
@@ -55,6 +55,7 @@ class Numbers:
     n_scored: int
     unscored: list[dict]
     n_unscored: int
+    kept: Kept
     top: list[dict]
     edges: np.ndarray
     near_zero: float
@@ -81,16 +82,11 @@ def numbers(
     table = ds.dataset(summary).to_table()
     scored = table.filter(pc.is_valid(table["max_logfc"]))
     effect = scored["max_logfc"].to_numpy()
-    # A duplicate would stand there with the same numbers.
-    own = np.flatnonzero(pc.equal(scored["status"], "ok").to_numpy(zero_copy_only=False))
-    order = own[np.argsort(-np.abs(effect[own]), kind="stable")]
-    top = scored.take(order[:N_TOP]).to_pylist()
     near_zero, edges = _classes(float(np.abs(effect).max(initial=0)) or 1.0)
-    ids = [row["allele_id"] for row in top]
-    answers, volcano = _stream(scores, edges, ids, nulls)
-    for row in top:
-        best = [one.of_top[row["allele_id"]] for one in answers if row["allele_id"] in one.of_top]
-        row["best"] = max(best, key=lambda one: abs(one["logfc"]), default={})
+    n_answers = tables.dataset(scores).count_rows() // max(len(scored), 1)
+    kept = Kept(scored, n_answers)
+    answers, volcano = _stream(scores, edges, kept, nulls)
+    top = kept.top(N_ROWS)
     places, contigs = _along(scored, reference)
     n_unscored, unscored = _unscored(alleles)
     return Numbers(
@@ -98,6 +94,7 @@ def numbers(
         n_scored=len(scored),
         unscored=unscored,
         n_unscored=n_unscored,
+        kept=kept,
         top=top,
         edges=edges,
         near_zero=near_zero,
@@ -105,7 +102,7 @@ def numbers(
         volcano=volcano,
         genome=places,
         contigs=contigs,
-        folds=_folds(folds, top[:N_ROWS]),
+        folds=_folds(folds, top, answers),
     )
 
 
@@ -123,8 +120,8 @@ def _classes(largest: float) -> tuple[float, np.ndarray]:
     return float(near_zero), edges
 
 
-def _stream(scores: Path, edges, ids: list[int], nulls) -> tuple[list[Answers], list[dict]]:
-    """Histograms, agreement and top alleles of each experiment and group; the volcano of all."""
+def _stream(scores: Path, edges, kept: Kept, nulls) -> tuple[list[Answers], list[dict]]:
+    """Histograms and agreement of each experiment and group, the volcano of all; fills `kept`."""
     data = tables.dataset(scores)
     columns = ["allele_id", "experiment", "group", "logfc", "jsd", "folds_agree", "n_folds"]
     has_p = PVAL in data.schema.names
@@ -141,16 +138,17 @@ def _stream(scores: Path, edges, ids: list[int], nulls) -> tuple[list[Answers], 
             here = rows.filter(same)
             if (name, group) not in found:
                 null = _null(nulls.get(name), group, edges)
-                found[name, group] = Answers(name, np.zeros(BINS, int), null)
-            _add(found[name, group], here, edges, ids)
+                found[name, group] = Answers(name, group, np.zeros(BINS, int), null)
+            _add(found[name, group], here, edges)
+            kept.add(list(found).index((name, group)), here)
             if has_p:
                 p = np.minimum(-np.log10(here[PVAL].to_numpy()), _P_EDGES[-1])
                 counts = np.histogram2d(here["logfc"].to_numpy(), p, [edges, _P_EDGES])[0]
                 volcano = counts if volcano is None else volcano + counts
     several = {name for name, group in found if group}
-    names = [f"{cut(n)} {g}" if n in several else cut(n) for n, g in found]
-    for one, name in zip(found.values(), distinct(names), strict=True):
-        one.name = name
+    names = [f"{n} {g}" if n in several else n for n, g in found]
+    for one, full, short in zip(found.values(), *shown_names(names), strict=True):
+        one.name, one.short = full, short
     return list(found.values()), _cells(volcano, edges)
 
 
@@ -167,7 +165,7 @@ def _null(place: tuple[Path, int] | None, group: int, edges: np.ndarray) -> np.n
     return np.histogram(logfc, edges)[0]
 
 
-def _add(one: Answers, rows: pa.Table, edges: np.ndarray, ids: list[int]) -> None:
+def _add(one: Answers, rows: pa.Table, edges: np.ndarray) -> None:
     logfc = rows["logfc"].to_numpy()
     size = np.abs(logfc)
     one.n += len(logfc)
@@ -176,9 +174,6 @@ def _add(one: Answers, rows: pa.Table, edges: np.ndarray, ids: list[int]) -> Non
     agree, n_folds = rows["folds_agree"].to_numpy(), rows["n_folds"].to_numpy()
     one.n_in_class += np.histogram(size[n_folds > 1], AGREEMENT)[0]
     one.agree_in_class += np.histogram(size[(n_folds > 1) & (agree == n_folds)], AGREEMENT)[0]
-    chosen = rows.filter(pc.is_in(rows["allele_id"], pa.array(ids, pa.int64())))
-    for row in chosen.to_pylist():
-        one.of_top[row["allele_id"]] = row
 
 
 def _cells(counts: np.ndarray | None, edges: np.ndarray) -> list[dict]:
@@ -221,7 +216,6 @@ def _along(scored: pa.Table, reference: Reference) -> tuple[list[dict], list[dic
                 {
                     "x": at + int(pos[row]) - first,
                     "logfc": float(effect[row]),
-                    "contig": len(contigs) % 2,
                     "allele": label(rows.slice(row, 1).to_pylist()[0]),
                     "experiment": cut(rows["max_experiment"][int(row)].as_py()),
                 }
@@ -242,15 +236,16 @@ def _unscored(alleles: Path) -> tuple[int, list[dict]]:
     return without.count_rows(), texts
 
 
-def _folds(folds: Path, top: list[dict]) -> list[dict]:
+def _folds(folds: Path, top: list[dict], answers: list[Answers]) -> list[dict]:
     """What each fold says of the top alleles, in the experiment of their largest effect."""
     rank = {row["allele_id"]: i for i, row in enumerate(top)}
     wanted = ds.field("allele_id").isin(list(rank))
     columns = ["allele_id", "experiment", "group", "fold", "logfc"]
     rows = tables.dataset(folds).to_table(columns=columns, filter=wanted).to_pylist()
-    best = {row["allele_id"]: row["best"] for row in top}
+    best = {row["allele_id"]: answers[row["best"]["column"]] for row in top}
     return [
         {"rank": rank[row["allele_id"]], "fold": row["fold"], "logfc": row["logfc"]}
         for row in rows
-        if all(row[key] == best[row["allele_id"]][key] for key in ("experiment", "group"))
+        for one in [best[row["allele_id"]]]
+        if (row["experiment"], row["group"]) == (one.experiment, one.group)
     ]
