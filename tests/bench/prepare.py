@@ -1,9 +1,10 @@
 """How long the reference and the alleles take to prepare, and how much memory.
 
-    python tests/bench/prepare.py [--bases 300000000] [--alleles 100000 1000000]
+    python tests/bench/prepare.py [--bases 300000000] [--alleles 100000 1000000] [--indels 1000000]
 
 Simulates a genome and, for each number, a sites-only bgzipped VCF of SNVs in the order of the
-genome; prepares both on one core, each in a process of its own; writes results/prepare.json.
+genome, and one of indels; prepares all on one core, each in a process of its own; writes
+results/prepare.json.
 """
 
 import argparse
@@ -11,6 +12,7 @@ import datetime
 import json
 import os
 import platform
+import random
 import subprocess
 import sys
 import tempfile
@@ -61,6 +63,23 @@ def simulate_snvs(vcf: Path, genome: reference.Reference, n_alleles: int) -> Non
             out.write("".join(lines).encode())
 
 
+def simulate_indels(vcf: Path, genome: reference.Reference, n_alleles: int) -> None:
+    """Deletions and insertions of up to 20 bases; a tenth of these repeat what is there."""
+    rng = random.Random(2)
+    sites = sorted(rng.sample(range(1, len(genome.bases) - 50), n_alleles))
+    contigs = (np.searchsorted(genome.offsets, sites, "right") - 1).tolist()
+    with pysam.BGZFile(str(vcf), "w") as out:
+        out.write(b"##fileformat=VCFv4.2\n#CHROM\tPOS\tID\tREF\tALT\tQUAL\tFILTER\tINFO\n")
+        for site, contig in zip(sites, contigs, strict=True):
+            pos = site - int(genome.offsets[contig])
+            length = min(1 + int(rng.expovariate(0.3)), 20)
+            ref = genome.fetch(contig, pos, pos + 1 + length).decode()
+            new = "".join(rng.choices("ACGT", k=length)) if rng.random() < 0.9 else ref[1:]
+            pair = (ref, ref[0]) if rng.random() < 0.5 else (ref[0], ref[0] + new)
+            row = "chr{}\t{}\t.\t{}\t{}\t.\tPASS\tAF=0.01\n"
+            out.write(row.format(contig + 1, pos + 1, *pair).encode())
+
+
 def peak_rss_mb() -> int:
     """Of this process; unlike getrusage's it does not start from the parent's."""
     status = Path("/proc/self/status").read_text()
@@ -95,6 +114,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--bases", type=int, default=300_000_000)
     parser.add_argument("--alleles", type=int, nargs="+", default=[100_000, 1_000_000])
+    parser.add_argument("--indels", type=int, default=1_000_000)
     parser.add_argument("--measure", nargs=3, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.measure:
@@ -116,9 +136,11 @@ def main() -> None:
         genome = reference.Reference.open(folder)
         results["prepare"] = []
         for n_alleles in arguments.alleles:
-            vcf = Path(scratch) / "snvs.vcf.gz"
+            vcf = Path(scratch) / "variants.vcf.gz"
             simulate_snvs(vcf, genome, n_alleles)
             results["prepare"].append(in_own_process("prepare", vcf, folder))
+        simulate_indels(vcf, genome, arguments.indels)
+        results["indels"] = in_own_process("prepare", vcf, folder)
     text = json.dumps(results, indent=1)
     (HERE / "results" / "prepare.json").write_text(text + "\n")
     print(text)

@@ -255,9 +255,11 @@ def test_alt_dot_is_one_allele(genome, tmp_path):
     assert (row["alt"], row["status"], summary["alleles"]) == (".", "no_alt", 1)
 
 
-def test_an_empty_alt_text_is_no_deletion(genome, tmp_path):
-    row, _ = one(genome, tmp_path, "chr1", 101, at(101), "")
-    assert row["status"] == "not_acgt"
+def test_an_empty_alt_is_malformed_and_costs_the_record_no_other(genome, tmp_path):
+    base = at(101)
+    _, rows, _ = prepared(genome, tmp_path, [("chr1", 101, base, f"{other(base)},,{base}T")])
+    assert [row["status"] for row in rows] == ["ok", "malformed", "ok"]
+    assert rows[1]["reason"] == "ALT is empty"
 
 
 def test_duplicates_are_scored_once_and_reported_for_each(genome, tmp_path):

@@ -34,9 +34,9 @@ STATUSES = (
     "malformed",
 )
 
-# An allele as the input has it, and, where it can be scored, as it is scored: in upper case,
-# trimmed and left-aligned, with the base before (at a contig's start the one after) if REF or ALT
-# would be empty, as ``bcftools norm`` writes it.
+# An allele as the input has it, the reference's name of its contig, and, where it can be scored,
+# as what: in upper case, trimmed and left-aligned, with the base before (at a contig's start the
+# one after) if REF or ALT would be empty, as ``bcftools norm`` writes it.
 JUDGED = pa.schema(
     {
         "allele_id": pa.int64(),
@@ -48,6 +48,7 @@ JUDGED = pa.schema(
         "alt": pa.string(),
         "status": pa.string(),
         "reason": pa.string(),
+        "contig": pa.string(),
         "scored_pos": pa.int64(),
         "scored_ref": pa.string(),
         "scored_alt": pa.string(),
@@ -96,6 +97,7 @@ class Judge:
         self.max_allele_length = max_allele_length
         self.first_site = first_sites(reference)
         self._source, self._share = source, share
+        self._names = pa.array(reference.names, pa.string())
         self._contigs = Settled(reference, read, source, share)
         self.contigs_matched = False
         self.contigs_unmatched = Counter()
@@ -178,7 +180,8 @@ class Judge:
         self.records += len(number)
         self.alleles += len(alt)
         scored = _spread(_written(self.reference, contig[where], aligned), where, len(alt))
-        judged = (allele_id, *keys.columns, refs, alts, status, reason, *scored)
+        names = self._names.take(pa.array(contig, mask=contig < 0))
+        judged = (allele_id, *keys.columns, refs, alts, status, reason, names, *scored)
         site = self.first_site[contig[where]] + aligned.start
         sites = (allele_id[where], site, aligned.ref_len, aligned.alt)
         return _table(judged, JUDGED), _table(sites, SITES)
@@ -212,6 +215,8 @@ class Judge:
 
         `contig` is -1 for one that the reference lacks.
         """
+        if not alt:
+            return Verdict("malformed", "ALT is empty")
         if not _is_sequence(alt):
             return _without_bases(alt)
         if contig < 0:

@@ -58,10 +58,10 @@ def prepare(
     ``alleles``: every allele of the input, in its order and with its keys: allele_id (0, 1, ...),
     record, chrom, pos (null if no number), id, ref, alt as the input has them (but for lists: a
     missing REF is filled in, an order of alleles settled by the reference); status (one of
-    `STATUSES`), reason (one line; for ``ok`` empty or a remark); scored_pos, scored_ref,
-    scored_alt: as what it is scored, written as ``bcftools norm`` does (null if it is not);
-    scored_as (the allele_id under which its scores stand: its own, or of a ``duplicate`` the
-    first; null if it has none).
+    `STATUSES`), reason (one line; for ``ok`` empty or a remark); contig (its name in
+    the reference, null if it is not there); scored_pos, scored_ref, scored_alt: as what it is
+    scored, written as ``bcftools norm`` does (null if it is not); scored_as (the allele_id under
+    which its scores stand: its own, or of a ``duplicate`` the first; null if it has none).
     ``scoreable``: the alleles to score, trimmed and left-aligned, in the order of contig, start,
     ref_len, alt; start is 0-based; each row group is a chunk of ``chunk_size`` alleles, the last
     one smaller.

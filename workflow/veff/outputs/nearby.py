@@ -76,16 +76,10 @@ def write(
 
 def _places(alleles: Path, reference: Reference) -> pd.DataFrame:
     """Where each allele's REF lies: as `_as_frame` has it, without contig if nowhere."""
-    contigs: dict[str, int] = {}
+    names = pa.array(reference.names, pa.string())
     parts = [np.zeros((3, 0), np.int64)]
-    for batch in pq.ParquetFile(alleles).iter_batches(columns=["chrom", "pos", "ref"]):
-        names = batch["chrom"].dictionary_encode()
-        for name in names.dictionary.to_pylist():
-            if name not in contigs:
-                found = reference.contig(name)
-                contigs[name] = -1 if found is None else found
-        known = np.array([contigs[name] for name in names.dictionary.to_pylist()], np.int64)
-        contig = known[names.indices.to_numpy()]
+    for batch in pq.ParquetFile(alleles).iter_batches(columns=["contig", "pos", "ref"]):
+        contig = pc.index_in(batch["contig"], names).fill_null(-1).to_numpy().astype(np.int64)
         start = batch["pos"].fill_null(0).to_numpy() - 1
         contig[(start < 0) | (start >= reference.lengths[contig])] = -1
         length = pc.max_element_wise(pc.utf8_length(batch["ref"]), 1).to_numpy()
