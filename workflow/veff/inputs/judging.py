@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import NamedTuple
 
 import numpy as np
@@ -81,14 +81,14 @@ class Verdict(NamedTuple):
 class Judge:
     """Gives alleles their statuses, and counts what says whether the input fits the reference.
 
-    ``read()`` reads the records from the first on, where a contig's name leaves open which of the
-    reference's it means; `source` names the input; `share` of its REF may be wrong.
+    `rows` are all records of the input, which are read once more where a contig's name leaves open
+    which of the reference's it means; `source` names it; `share` of its REF may be wrong.
     """
 
     def __init__(
         self,
         reference: Reference,
-        read: Callable[[], Iterable[Record | Malformed]],
+        rows: Iterable[Record | Malformed],
         source: str,
         max_allele_length: int,
         share: float,
@@ -98,7 +98,7 @@ class Judge:
         self.first_site = first_sites(reference)
         self._source, self._share = source, share
         self._names = pa.array(reference.names, pa.string())
-        self._contigs = Settled(reference, read, source, share)
+        self._contigs = Settled(reference, rows, source, share)
         self.contigs_matched = False
         self.contigs_unmatched = Counter()
         self.records = self.alleles = 0

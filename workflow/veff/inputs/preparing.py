@@ -73,15 +73,12 @@ def prepare(
     them, when more REF differ from the reference than ``max_ref_mismatch`` of them by chance, and
     for rows that cannot be parsed unless ``malformed_rows`` is ``'skip'``.
     """
-
-    def read():
-        return records.read(variants, malformed_rows)
-
-    judge = Judge(reference, read, str(variants), max_allele_length, max_ref_mismatch)
+    rows = records.Variants(variants, malformed_rows, reference)
+    judge = Judge(reference, rows, str(variants), max_allele_length, max_ref_mismatch)
     with tempfile.TemporaryDirectory(dir=alleles.parent, prefix=".prepare-") as scratch:
         scratch = Path(scratch)
         with _no_collector():
-            regions = _judge_all(read(), judge, scratch / "judged", scratch / "sites")
+            regions = _judge_all(rows, judge, scratch / "judged", scratch / "sites")
         judge.check()
         duplicates, n_scoreable = _write_scoreable(
             scratch / "sites", regions, reference, scratch / "scoreable", chunk_size

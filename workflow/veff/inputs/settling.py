@@ -1,7 +1,7 @@
 """Which contig do the variants mean, where the name alone leaves that open?"""
 
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
 from veff.errors import InputError
 from veff.inputs.fit import too_many
@@ -13,8 +13,8 @@ class Settled(dict):
     """The index of the contig that each name means, -1 for none: computed when first asked for.
 
     A name that may mean a mitochondrion of another name, or a code, means it only if the REF of
-    its records do: ``read()`` reads them from the first on. Of two contigs it means the one that
-    REF fits better. `share` of REF may be wrong; `source` names the input.
+    its records fit, for which all `rows` are read once more; of two contigs it means the one that
+    they fit better. `share` of REF may be wrong; `source` names the input.
 
     Raises `InputError` where that leaves two.
     """
@@ -22,12 +22,12 @@ class Settled(dict):
     def __init__(
         self,
         reference: Reference,
-        read: Callable[[], Iterable[Record | Malformed]],
+        rows: Iterable[Record | Malformed],
         source: str,
         share: float,
     ):
         super().__init__()
-        self._reference, self._read, self._source, self._share = reference, read, source, share
+        self._reference, self._rows, self._source, self._share = reference, rows, source, share
         self._without: dict[str, str] = {}
 
     def __missing__(self, name: str) -> int:
@@ -72,7 +72,7 @@ class Settled(dict):
     def _compare(self, name: str, contigs: tuple[int, ...]) -> tuple[int, list[int]]:
         """How many REF of this name can be compared, and how many differ from each contig."""
         checked, wrong = 0, [0] * len(contigs)
-        for row in self._read():
+        for row in self._rows:
             if type(row) is Malformed or row.chrom != name or row.note == NO_REF:
                 continue
             # Of a list without an order of alleles, any may be the reference's.
