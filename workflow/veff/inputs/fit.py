@@ -31,10 +31,10 @@ class Fit:
         """What the input looks like, with the figures that say so; None where it fits."""
         if not too_many(self.wrong, self.checked, share):
             return None
-        causes = {
-            "REF and ALT look swapped": self.swapped,
+        causes = {  # of two that explain as much, the one that does so by chance more rarely
             "positions look one off, too small by one, as 0-based ones are": self.too_small,
             "positions look one off, too large by one": self.too_large,
+            "REF and ALT look swapped": self.swapped,
         }
         cause, explained = max(causes.items(), key=lambda item: item[1])
         if explained <= 0.75 * self.wrong:
