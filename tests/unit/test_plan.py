@@ -1,6 +1,6 @@
 import pytest
 
-from veff import plan, tables
+from veff import atomic, plan
 from veff.models.sheet import Request
 
 
@@ -18,7 +18,7 @@ def test_alleles_are_divided_as_when_the_run_began(tmp_path):
     summary = tmp_path / "summary.json"
     first = experiments(3)
     assert plan.models_in_a_bundle(summary, {"a": first}) == 15
-    tables.write_json(summary, {"models_in_a_bundle": 15})
+    atomic.write_json(summary, {"models_in_a_bundle": 15})
     assert plan.models_in_a_bundle(summary, {"b": experiments(1), "a": first}) == 15
 
 

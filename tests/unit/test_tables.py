@@ -6,7 +6,7 @@ import os
 import pyarrow as pa
 import pytest
 
-from veff import job, tables
+from veff import atomic, job, tables
 
 TABLE = pa.table({"experiment": ["a", "a"], "score": [1.0, 2.0]})
 LONG_AGO = (1_000_000_000, 1_000_000_000)
@@ -18,7 +18,7 @@ def write_folder(path, score=1.0):
 
 
 WRITERS = {
-    "json": lambda path: tables.write_json(path, {"a": 1}),
+    "json": lambda path: atomic.write_json(path, {"a": 1}),
     "parquet": lambda path: tables.write_parquet(path, [TABLE]),
     "folder": write_folder,
 }
@@ -36,9 +36,9 @@ def test_a_job_that_runs_twice_leaves_what_the_first_wrote_with_its_time(tmp_pat
 
 
 def test_other_content_replaces_a_file_and_a_folder(tmp_path):
-    tables.write_json(tmp_path / "file", {"a": 1})
-    tables.write_json(tmp_path / "file", {"a": 2})
-    assert tables.read_json(tmp_path / "file") == {"a": 2}
+    atomic.write_json(tmp_path / "file", {"a": 1})
+    atomic.write_json(tmp_path / "file", {"a": 2})
+    assert atomic.read_json(tmp_path / "file") == {"a": 2}
     write_folder(tmp_path / "folder", 1.0)
     write_folder(tmp_path / "folder", 2.0)
     assert tables.dataset(tmp_path / "folder").to_table()["score"].to_pylist() == [2.0]
@@ -53,8 +53,8 @@ def test_two_copies_of_a_job_that_end_together_leave_one_folder(tmp_path, monkey
         (path / "part").write_text("1")
         rename(source, target)
 
-    monkeypatch.setattr(tables.os, "replace", replace)
-    with tables.aside(path) as ours:
+    monkeypatch.setattr(atomic.os, "replace", replace)
+    with atomic.aside(path) as ours:
         ours.mkdir()
         (ours / "part").write_text("1")
     assert list(tmp_path.iterdir()) == [path]
@@ -72,9 +72,9 @@ def test_an_error_leaves_nothing(tmp_path):
 
 
 def test_what_a_job_says_of_itself_is_the_first_copy_s(tmp_path):
-    tables.write_record(tmp_path / "job.json", {"seconds": 1})
-    tables.write_record(tmp_path / "job.json", {"seconds": 2})
-    assert tables.read_json(tmp_path / "job.json") == {"seconds": 1}
+    atomic.write_record(tmp_path / "job.json", {"seconds": 1})
+    atomic.write_record(tmp_path / "job.json", {"seconds": 2})
+    assert atomic.read_json(tmp_path / "job.json") == {"seconds": 1}
 
 
 def test_a_job_s_log_holds_nothing_of_another_copy_s(tmp_path):

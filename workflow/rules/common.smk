@@ -6,21 +6,18 @@ from pathlib import Path
 from snakemake.exceptions import WorkflowError
 from snakemake.utils import validate
 
-from veff import autotune
 from veff import config as settings
-from veff import plan, tables
+from veff import atomic, job, plan
 from veff.models import descriptions, sheet
-from veff.outputs import provenance, summary
 from veff.scoring.how import How
-from veff import job
 from veff.errors import InputError
 
-SCHEMA = Path(workflow.current_basedir) / "../schemas/config.schema.yaml"
+SCHEMA = workflow.source_path("../schemas/config.schema.yaml")
 
 try:
     settings.typed(config)
-    settings.check(config, yaml.safe_load(SCHEMA.read_text()))
-    validate(config, str(SCHEMA))  # fills in the defaults
+    settings.check(config, yaml.safe_load(Path(SCHEMA).read_text()))
+    validate(config, SCHEMA)  # fills in the defaults
     EXPERIMENTS = sheet.read(config["models"], config["catv1_revision"])
 except InputError as error:
     raise WorkflowError(str(error)) from None
@@ -66,7 +63,7 @@ def parts(kind):
     """The parts of this kind of all scoring jobs: for each bundle, its chunks in order."""
 
     def of(wildcards):
-        prepared = tables.read_json(checkpoints.prepare.get().output.summary)
+        prepared = atomic.read_json(checkpoints.prepare.get().output.summary)
         return [
             f"{OUT}/parts/{kind}/{chunk}.{bundle}.{'json' if kind == 'jobs' else 'parquet'}"
             for bundle in BUNDLES
@@ -80,7 +77,7 @@ def nulls(extension):
     """The nulls of all bundles, or what was noted about making them."""
 
     def of(wildcards):
-        prepared = tables.read_json(checkpoints.prepare.get().output.summary)
+        prepared = atomic.read_json(checkpoints.prepare.get().output.summary)
         wanted = NULLS and prepared["chunks"]
         return [
             f"{OUT}/parts/nulls/{bundle}.{extension}"
@@ -118,22 +115,13 @@ def table(path):
 
 def tsv_of_scores(wildcards):
     """The scores as text, where they are not too many for it."""
-    prepared = tables.read_json(checkpoints.prepare.get().output.summary)
+    prepared = atomic.read_json(checkpoints.prepare.get().output.summary)
     rows = prepared["alleles"] * len(EXPERIMENTS)
     small = rows <= plan.TSV_ROWS and not PARTITIONED
     return rules.scores_tsv.output if small else []
 
 
 def closing_words():
-    """What a run ends with, once it made all its results."""
-    record = Path(OUT, "provenance.json")
-    if not record.is_file():
-        return f"Done so far: {OUT}"
-    record = tables.read_json(record)
-    lines = [
-        f"The same checkpoint twice: {', '.join(names)}"
-        for names in record["duplicates"]
-    ]
-    lines += filter(None, [provenance.mixed(record)])
-    tuned = record["scoring"]["autotune"]
-    return "\n".join([summary.closing(OUT), *lines, autotune.last_line(tuned)])
+    """What a run ends with: the largest effects, once it made all its results."""
+    closing = Path(OUT, "closing.txt")
+    return closing.read_text() if closing.is_file() else f"Done so far: {OUT}\n"

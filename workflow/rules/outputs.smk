@@ -99,8 +99,11 @@ rule provenance:
         nulls=nulls("json"),
         top=f"{OUT}/parts/top.json" if TOP else [],
         scores=rules.collect.output.scores,
+        summary=rules.collect.output.summary,
+        text=tsv_of_scores,
     output:
-        f"{OUT}/provenance.json",
+        record=f"{OUT}/provenance.json",
+        closing=f"{OUT}/closing.txt",  # the words that a run ends with
     log:
         f"{OUT}/logs/provenance.log",
     conda:

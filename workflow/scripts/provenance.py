@@ -1,7 +1,9 @@
 """Write down what made this run."""
 
-from veff import autotune, job, tables
-from veff.outputs import provenance
+from pathlib import Path
+
+from veff import atomic, autotune, job
+from veff.outputs import closing, provenance
 
 with job.logged(snakemake.log[0]):
     autotune.enable()
@@ -16,4 +18,6 @@ with job.logged(snakemake.log[0]):
         files.nulls,
         [files.top] if files.top else [],
     )
-    tables.write_json(snakemake.output[0], record)
+    words = closing.words(record, Path(files.summary), has_text=bool(files.text))
+    atomic.write_text(snakemake.output.closing, words + "\n")
+    atomic.write_json(snakemake.output.record, record)

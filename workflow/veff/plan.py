@@ -2,8 +2,7 @@
 
 from pathlib import Path
 
-from veff import tables
-from veff.autotune import gpus
+from veff import atomic
 from veff.models.sheet import Request
 
 JOB_S = 600
@@ -30,6 +29,8 @@ def chunk_size(setting: int | str, device: str, models: int) -> int:
     """
     if setting != "auto":
         return setting
+    from veff.autotune import gpus  # for a job: the parse of the Snakefile needs none of it
+
     on_gpu = device == "cuda" or (device == "auto" and bool(gpus.visible()))
     rate = GPU_RATE if on_gpu else CPU_RATE
     return min(max(1, JOB_S * rate // models), ALLELES_A_JOB)
@@ -50,6 +51,6 @@ def models_in_a_bundle(prepared: str | Path, bundles: dict[str, list[Request]]) 
     planned for holds, so that models added later do not divide the alleles anew.
     """
     if Path(prepared).is_file():
-        return tables.read_json(prepared)["models_in_a_bundle"]
+        return atomic.read_json(prepared)["models_in_a_bundle"]
     first = next(iter(bundles.values()))
     return sum(len(one.checkpoints) for one in first)

@@ -64,8 +64,13 @@ def commit(revision: str) -> str:
     """
     if COMMIT.fullmatch(revision):
         return revision
-    from huggingface_hub import try_to_load_from_cache
-
+    try:
+        from huggingface_hub import try_to_load_from_cache
+    except ImportError:
+        raise InputError(
+            "the hub is asked with the Python package huggingface-hub, which is not installed: "
+            "install it, or give accessions as catv1"
+        ) from None
     kept = try_to_load_from_cache(REPOSITORY, METADATA, revision=revision)
     return (Path(kept) if isinstance(kept, str) else _whole(METADATA, revision, ())).parent.name
 

@@ -3,12 +3,12 @@
 import csv
 from pathlib import Path
 
+from veff.atomic import aside, read_json
 from veff.errors import InputError
 from veff.models import catv1
 from veff.models.architecture import SHAPE
 from veff.models.experiment import Checkpoint, Unusable, experiments
 from veff.models.sheet import Request
-from veff.tables import aside, read_json
 
 
 def accept(

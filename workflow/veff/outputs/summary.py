@@ -1,11 +1,8 @@
 """What is the largest effect of each allele, over all experiments?"""
 
-from pathlib import Path
-
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 from scipy.stats import false_discovery_control
 
 from veff.scoring import columns
@@ -142,37 +139,3 @@ class Summary:
             significant = false_discovery_control(max_pval[once]) <= self._fdr
             passing = max_pval <= max_pval[once][significant].max(initial=-1)
         return pa.array(passing, mask=incomparable)
-
-
-def closing(outdir: str | Path, n: int = 10) -> str:
-    """The alleles with the largest effects, and where the results are, for a person to read."""
-    outdir = Path(outdir)
-    table = pq.read_table(outdir / "summary.parquet")
-    scored = table.filter(pc.is_valid(table["max_logfc"]))
-    order = np.argsort(-np.abs(scored["max_logfc"].to_numpy()), kind="stable")[:n]
-    lines = [f"{len(scored)} of {len(table)} alleles have scores; the largest effects:"]
-    lines.append(
-        f"  {'chrom':<10}{'pos':>11}  {'ref>alt':<20}{'log2 FC':>10}{'JSD':>10}{'p':>9}"
-        "  experiment"
-    )
-    for row in scored.take(order).to_pylist():
-        change = f"{row['ref']}>{row['alt']}"
-        change = change if len(change) <= 18 else f"{change[:17]}…"
-        lines.append(
-            f"  {row['chrom']:<10}{row['pos']:>11}  {change:<20}{row['max_logfc']:>#10.3g}"
-            f"{row['max_jsd']:>#10.3g}{_p(row['max_pval']):>9}  {row['max_experiment']}"
-        )
-    unscored = table.filter(pc.is_null(table["max_logfc"]))
-    if len(unscored):
-        counts = unscored["status"].value_counts().to_pylist()
-        reasons = ", ".join(f"{count['counts']} {count['values']}" for count in counts)
-        lines.append(f"Not scored: {reasons} (alleles.parquet says why, allele by allele)")
-    scores = "scores.tsv.gz" if (outdir / "scores.tsv.gz").exists() else "scores.parquet"
-    lines.append(
-        f"Results are in {outdir}: report.html, summary.tsv.gz, {scores}, annotated.vcf.gz"
-    )
-    return "\n".join(lines)
-
-
-def _p(value: float | None) -> str:
-    return "" if value is None else f"{value:.2g}"

@@ -1,0 +1,57 @@
+"""Snakemake alone can plan the workflow: that is what a submit node has, and each remote job."""
+
+import json
+import os
+import subprocess
+
+import pytest
+
+import lone
+from project import ROOT
+
+DEMO = ("--configfile", "config/demo.yaml")
+
+
+@pytest.fixture(scope="module")
+def python(tmp_path_factory):
+    return lone.make(tmp_path_factory.mktemp("lone") / "venv")
+
+
+def snakemake(python, *arguments):
+    """What it prints, started in the clone; raises `AssertionError` where it fails."""
+    done = subprocess.run(
+        [python, "-m", "snakemake", *DEMO, *arguments],
+        cwd=ROOT,
+        env={k: v for k, v in os.environ.items() if k != "PYTHONPATH"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    assert done.returncode == 0, done.stdout
+    return done.stdout
+
+
+def test_the_environment_lacks_what_jobs_need(python):
+    for module in ("numpy", "pyarrow", "huggingface_hub", "pysam", "torch", "veff"):
+        assert subprocess.run([python, "-c", f"import {module}"], capture_output=True).returncode
+
+
+@pytest.mark.parametrize("arguments", [("-n",), ("--lint",)], ids=" ".join)
+def test_snakemake_alone_plans(python, arguments, tmp_path):
+    snakemake(python, *arguments, "--config", f"outdir={tmp_path}")
+
+
+def test_snakemake_alone_plans_conda_environments(python, tmp_path, monkeypatch):
+    """With a stand-in that says what Snakemake asks of conda: a dry run makes no environment."""
+    said = {"conda_prefix": str(tmp_path), "platform": "linux-64"}
+    conda = tmp_path / "conda"
+    conda.write_text(
+        "#!/bin/sh\ncase $1 in\n"
+        f"  info) echo '{json.dumps(said)}' ;;\n"
+        '  config) echo \'{"get": {"channel_priority": "strict"}}\' ;;\n'
+        "  *) echo conda 99.0.0 ;;\nesac\n"
+    )
+    conda.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    said = snakemake(python, "--sdm", "conda", "-n", "--config", f"outdir={tmp_path}/out")
+    assert "envs/gpu.yaml will be created" in said
