@@ -20,7 +20,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 sys.path[:0] = [str(Path(__file__).parent), str(ROOT / "workflow")]
 
-from veff import autotune, tables  # noqa: E402
+from veff import atomic, autotune  # noqa: E402
 
 RESULT = Path(__file__).parent / "results/many_models.json"
 
@@ -59,7 +59,7 @@ def run(folder: Path, name: str, chunk_size: int) -> dict:
     began = time.monotonic()
     subprocess.run(command, check=True, cwd=ROOT, env=os.environ | {"PATH": path})
     seconds = time.monotonic() - began
-    jobs = [tables.read_json(path) for path in sorted((out / "parts/jobs").glob("*.json"))]
+    jobs = [atomic.read_json(path) for path in sorted((out / "parts/jobs").glob("*.json"))]
     windows = sum(job["alleles"] * 2 * job["models"] for job in jobs)
     job_s = sum(job["seconds"] for job in jobs)
     return {
@@ -78,7 +78,7 @@ def alone(folder: Path) -> dict:
     """
     began = time.perf_counter()
     (path,) = (folder / "all/autotune").glob("*.json")
-    setup = tables.read_json(path)
+    setup = atomic.read_json(path)
     autotune.enable({"device": "auto"}, setup["work"], [folder / "all/autotune"])
     import pyarrow.parquet as pq
     import torch

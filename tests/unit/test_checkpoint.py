@@ -12,7 +12,7 @@ from cherimoya import Cherimoya
 
 from project import DEMO
 from tiny import a_fold
-from veff import tables
+from veff import atomic
 from veff.cherimoya import checkpoint
 from veff.errors import InputError
 from veff.models.architecture import Geometry
@@ -125,7 +125,7 @@ def test_what_is_written_of_a_checkpoint_is_read_again_as_it_was(folder):
     published = {"m": {"checkpoint": save(folder / "cached"), "commit": "c"}}
     request = Request("a", (save(folder / "x.torch", signal_groups=[1, 2]), "catv1:m", "catv1:n"))
     found = checkpoint.inspect([request], published | {"n": {"error": "the hub has no n"}})
-    tables.write_json(folder / "inspected.json", [one.plain() for one in found])
+    atomic.write_json(folder / "inspected.json", [one.plain() for one in found])
     assert read_inspected(folder / "inspected.json") == found
     assert [len(one.folds) for one in experiments(found[:2])] == [2]
 

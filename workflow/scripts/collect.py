@@ -1,6 +1,6 @@
 """Stack what the scoring jobs wrote into the tables of the run."""
 
-from veff import autotune, job, tables
+from veff import atomic, autotune, job
 from veff.models import experiment
 from veff.outputs import collect, provenance
 from veff.scoring import null
@@ -13,7 +13,7 @@ with job.logged(snakemake.log[0]):
     how = How(**params.how)
     nulls, peaks = {}, {}
     if params.nulls:
-        sha256, peaks = tables.read_json(files.contigs)["sha256"], params.nulls["peaks"]
+        sha256, peaks = atomic.read_json(files.contigs)["sha256"], params.nulls["peaks"]
         nulls = null.identities(experiments, sha256, params.nulls, how)
     collect.collect(
         files.alleles,

@@ -1,9 +1,9 @@
 """Fetch a bundle's checkpoints from the Hugging Face hub."""
 
-from veff import autotune, job, tables
+from veff import atomic, autotune, job
 from veff.models import catv1
 
 with job.logged(snakemake.log[0]):
     autotune.enable()
     record = catv1.download(snakemake.params.files, snakemake.params.revision)
-    tables.write_json(snakemake.output[0], record)
+    atomic.write_json(snakemake.output[0], record)

@@ -1,6 +1,6 @@
 """Load each checkpoint of a bundle, and write down what it is, or why it cannot be used."""
 
-from veff import autotune, job, tables
+from veff import atomic, autotune, job
 
 with job.logged(snakemake.log[0]):
     autotune.enable()
@@ -8,7 +8,7 @@ with job.logged(snakemake.log[0]):
     from veff.models.sheet import Request
 
     downloads = snakemake.input.downloads
-    record = tables.read_json(downloads) if downloads else {}
+    record = atomic.read_json(downloads) if downloads else {}
     requests = [Request(**one) for one in snakemake.params.experiments]
     found = checkpoint.inspect(requests, record)
-    tables.write_json(snakemake.output[0], [one.plain() for one in found])
+    atomic.write_json(snakemake.output[0], [one.plain() for one in found])

@@ -2,7 +2,7 @@
 
 import logging
 
-from veff import autotune, job, tables
+from veff import atomic, autotune, job
 from veff.models import descriptions, experiment
 from veff.models.sheet import Request
 
@@ -14,5 +14,5 @@ with job.logged(snakemake.log[0]):
     every.sort(key=lambda one: (order[one.experiment], one.fold))
     for names in descriptions.duplicates(every):
         logging.warning("the same checkpoint under %d names: %s", len(names), ", ".join(names))
-    tables.write_json(snakemake.output.models, [one.plain() for one in every])
+    atomic.write_json(snakemake.output.models, [one.plain() for one in every])
     descriptions.write_experiments(snakemake.output.experiments, requests, every)

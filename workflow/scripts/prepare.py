@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from veff import autotune, job, plan, tables
+from veff import atomic, autotune, job, plan
 from veff.inputs import preparing
 from veff.inputs.reference import Reference
 
@@ -21,4 +21,4 @@ with job.logged(snakemake.log[0]):
         max_ref_mismatch=params.max_ref_mismatch,
         malformed_rows=params.malformed_rows,
     )
-    tables.write_json(output.summary, summary | {"models_in_a_bundle": params.models})
+    atomic.write_json(output.summary, summary | {"models_in_a_bundle": params.models})

@@ -1,6 +1,6 @@
 """Accept a bundle's models for scoring, or say which one is wrong."""
 
-from veff import autotune, job, tables
+from veff import atomic, autotune, job
 from veff.models import descriptions, experiment
 
 with job.logged(snakemake.log[0]):
@@ -10,6 +10,6 @@ with job.logged(snakemake.log[0]):
         experiment.read_inspected(files.inspected),
         params.max_allele_length,
         params.assemblies,
-        tables.read_json(files.contigs)["assembly"],
+        atomic.read_json(files.contigs)["assembly"],
     )
-    tables.write_json(snakemake.output[0], [one.plain() for one in accepted])
+    atomic.write_json(snakemake.output[0], [one.plain() for one in accepted])

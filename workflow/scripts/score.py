@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 
-from veff import autotune, job, tables
+from veff import atomic, autotune, job, tables
 from veff.models import experiment
 from veff.outputs import provenance
 from veff.scoring.how import How
@@ -13,7 +13,7 @@ from veff.scoring.how import How
 with job.logged(snakemake.log[0]):
     began = time.monotonic()
     params, files, output = snakemake.params, snakemake.input, snakemake.output
-    setup = tables.read_json(files.setup)
+    setup = atomic.read_json(files.setup)
     how = How(**params.how)
     settings = snakemake.config["autotune"] | how.where
     autotune.enable(settings, setup["work"], [Path(files.setup).parent])
@@ -37,4 +37,4 @@ with job.logged(snakemake.log[0]):
         n_models=len(checkpoints),
         tuned=autotune.report(),
     )
-    tables.write_record(output.job, record)
+    atomic.write_record(output.job, record)

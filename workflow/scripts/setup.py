@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from veff import autotune, job, tables
+from veff import atomic, autotune, job
 from veff.cherimoya import memory
 from veff.models import experiment
 from veff.scoring.how import How
@@ -23,4 +23,4 @@ with job.logged(snakemake.log[0]):
         shuffles=params.shuffles,
     )
     said = autotune.setup(settings, work, Path(snakemake.output[0]).parent)
-    tables.write_record(snakemake.output[0], {"batch_size": batch_size, "work": work, **said})
+    atomic.write_record(snakemake.output[0], {"batch_size": batch_size, "work": work, **said})

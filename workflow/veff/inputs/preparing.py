@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from veff import tables
+from veff import atomic
 from veff.inputs import records
 from veff.inputs.judging import JUDGED, SITES, STATUSES, Judge, first_sites
 from veff.inputs.records import Malformed, Record
@@ -92,8 +92,8 @@ def prepare(
         logging.info("%s: %d records, %d alleles", variants, judge.records, judge.alleles)
         for status in filter(statuses.get, STATUSES):
             logging.info("%12d %s", statuses[status], status)
-        tables.put(scratch / "scoreable", scoreable)
-        tables.put(scratch / "alleles", alleles)
+        atomic.put(scratch / "scoreable", scoreable)
+        atomic.put(scratch / "alleles", alleles)
     return {
         "records": judge.records,
         "alleles": judge.alleles,

@@ -11,9 +11,9 @@ from typing import BinaryIO
 
 import numpy as np
 
+from veff.atomic import aside, write_json
 from veff.errors import InputError
 from veff.inputs.contigs import Contigs, Meaning
-from veff.tables import aside, write_json
 
 IUPAC = b"ACGTUNRYSWKMBDHV"
 BLOCK = 1 << 24  # bytes of FASTA that are in memory at once

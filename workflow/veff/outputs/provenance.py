@@ -9,10 +9,10 @@ from pathlib import Path
 
 import veff
 from veff import autotune
+from veff.atomic import read_json
 from veff.models import descriptions, experiment
 from veff.models.experiment import Experiment
 from veff.scoring.how import How
-from veff.tables import read_json
 
 PACKAGES = ("cherimoya", "torch", "triton", "snakemake", "pysam", "pyarrow", "numpy")
 

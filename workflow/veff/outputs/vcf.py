@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pysam
 
+from veff.atomic import put
 from veff.inputs import bcf, formats, records
 from veff.inputs.formats import VCF_COLUMNS
 from veff.inputs.records import NO_REF, ORDER_UNKNOWN, Malformed, Record
 from veff.inputs.reference import FIRST_BASE, Reference
 from veff.inputs.vcf import Vcf
-from veff.tables import put
 
 _DEFINITION = re.compile(rb'##(INFO|FORMAT|FILTER|contig)=<(?:[^">]*,)?ID=([^,>]+)')
 # Contigs that can be defined. Others, such as '<1>', are read as they come.

@@ -19,12 +19,12 @@ import yaml
 from markupsafe import Markup
 
 from veff import autotune
+from veff.atomic import aside, read_json
 from veff.inputs.reference import Reference
 from veff.names import cut, label
 from veff.report.charts import charts
 from veff.report.kept import annotation
 from veff.report.numbers import N_HISTOGRAMS, N_UNSCORED, Numbers, numbers
-from veff.tables import aside, read_json
 
 __all__ = ["build"]
 

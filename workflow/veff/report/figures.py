@@ -16,10 +16,10 @@ from matplotlib.path import Path as Outline
 from matplotlib.textpath import TextPath
 from matplotlib.transforms import Affine2D
 
+from veff.atomic import aside
 from veff.names import cut
 from veff.scoring import explain, windows
 from veff.scoring.explain import Explanation
-from veff.tables import aside
 
 # One meaning a colour, as in the report: orange where the alternate allele has more reads, blue
 # where it has fewer; both are Okabe and Ito's, which colour-blind readers tell apart.
