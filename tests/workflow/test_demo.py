@@ -3,6 +3,8 @@
 import csv
 import gzip
 import json
+import sys
+from pathlib import Path
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -141,6 +143,14 @@ def test_tables_say_what_their_columns_are_and_what_made_them(demo):
     for one in (of_a, of_b):
         assert (demo.outdir / "nulls" / f"{one['null']}.parquet").is_file()
         assert one["reference_set"] == "reference windows of the null"
+
+
+def test_neither_record_nor_report_says_where_the_files_are_on_this_machine(demo):
+    folders = {str(demo.outdir.parent), str(DEMO.parents[1]), sys.prefix, str(Path.home())}
+    for name in ("provenance.json", "report.html"):
+        text = (demo.outdir / name).read_text()
+        assert "genome.fa.gz" in text
+        assert [folder for folder in folders if f"{folder}/" in text] == []
 
 
 def test_snv_scores_equal_those_of_tangermeme(demo):

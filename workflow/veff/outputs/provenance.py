@@ -4,6 +4,7 @@ import hashlib
 import json
 import platform
 from collections import Counter
+from dataclasses import replace
 from importlib import metadata
 from pathlib import Path
 
@@ -14,6 +15,9 @@ from veff.models import descriptions, experiment
 from veff.models.experiment import Experiment
 from veff.scoring.how import How
 
+# Keys of the configuration, at any level, whose texts are paths.
+PATHS = ("variants", "reference", "models", "outdir", "contig_aliases", "regions", "dir")
+PATHS += ("genes", "peaks", "hits", "seed", "cache_dir")
 PACKAGES = ("cherimoya", "torch", "triton", "snakemake", "pysam", "pyarrow", "numpy")
 
 
@@ -69,13 +73,27 @@ def of_scores(
     """
     said: dict[str, dict] = {one.name: {"models_sha256": one.sha256} for one in experiments}
     for name, digest in nulls.items():
-        reference_set = peaks.get(name, "reference windows of the null")
+        reference_set = "reference windows of the null"
+        if name in peaks:
+            reference_set = Path(peaks[name]).name
         said[name] |= {"null": digest, "reference_set": reference_set}
     return {
         "cherimoya-veff": veff.__version__,
         **how.decisive,
         "fdr": fdr,
         "experiments": said,
+    }
+
+
+def named(config: dict) -> dict:
+    """A configuration with the names alone of its files and folders."""
+    return {
+        key: named(value)
+        if isinstance(value, dict)
+        else Path(value).name
+        if isinstance(value, str) and key in PATHS
+        else value
+        for key, value in config.items()
     }
 
 
@@ -91,6 +109,7 @@ def run(
 ) -> dict:
     """The record of the whole run, from what its rules wrote.
 
+    Of files and folders it has the names, and with `provenance_paths` the paths.
     Raises `RuntimeError` if the statuses do not add up to the alleles of the input.
     """
     summary = read_json(prepared)
@@ -107,16 +126,20 @@ def run(
     text = json.dumps(config, sort_keys=True)
     reference = read_json(contigs)
     checkpoints = experiment.read(models)
+    told = config
+    if not config.get("provenance_paths"):
+        told = named(config)
+        checkpoints = [replace(one, path=Path(one.path).name) for one in checkpoints]
     return {
         "versions": versions(),
-        "config": config,
+        "config": told,
         "config_sha256": hashlib.sha256(text.encode()).hexdigest(),
         "reference": {
-            "path": config["reference"],
+            "path": told["reference"],
             "sha256": reference["sha256"],
             "assembly": reference["assembly"],
         },
-        "variants": {"path": config["variants"], "sha256": sha256(config["variants"])},
+        "variants": {"path": told["variants"], "sha256": sha256(config["variants"])},
         "models": [one.plain() for one in checkpoints],
         "catv1": descriptions.origin(checkpoints),
         "duplicates": descriptions.duplicates(checkpoints),
