@@ -130,9 +130,8 @@ MALFORMED = {
     "1\t5\t.\tA\t\t.\t.\t.": "missing",
     "1\t5\t.\tA\t-\t.\t.\t.": "'-'",
     "1\t5\t.\t-\tA\t.\t.\t.": "'-'",
-    "1\t5\t.\tA\tC\t.\t.": "7 columns where the header has 8",
+    "1\t5\t.\tA\tC": "5 columns where the header has 8",
     "1\t5\t.\tA": "4 columns where the header has 8",
-    "1\t5\t.\tA\tC\t.\t.\t.\tGT": "9 columns where the header has 8",
     "1 5 . A C . . .": "1 columns where the header has 8",
     SITES.rstrip("\n"): "header line",
     "##contig=<ID=3>": "header line",
@@ -197,6 +196,26 @@ def test_a_row_cut_among_the_samples_is_not_a_record(tmp_path):
     path = write(tmp_path / "a.vcf", HEADER + SAMPLES + ROWS[:-5])
     with pytest.raises(InputError, match="line 9: 10 columns where the header has 11"):
         read(path)
+
+
+COLUMNS = HEADER + SITES.rstrip("\n") + "\tFORMAT\ta\tb\n"
+FAULTS_BEHIND_ALT = {
+    "1\t5\t.\tA\tC\t": "1\t5\t.\tA\tC\t\t.\t.\t.\t.\t.",
+    "1\t5\t.\tA\tC\t.\tPASS": "1\t5\t.\tA\tC\t.\tPASS\t.\t.\t.\t.",
+    "1\t5\t.\tA\tC\t.\t.\tX\tGT": "1\t5\t.\tA\tC\t.\t.\tX\tGT\t.\t.",
+    "1\t5\t.\tA\tC\t.\t.\tX\tGT\t0/1": "1\t5\t.\tA\tC\t.\t.\tX\tGT\t0/1\t.",
+    "1\t5\t.\tA\tC\t.\t.\t.\tGT\t0/1\t0/1\t1/1": "1\t5\t.\tA\tC\t.\t.\t.\tGT\t0/1\t0/1",
+    "1\t5\t.\tA\tC\tx\t;;\t=;\0\t::\t0/\t?": "1\t5\t.\tA\tC\tx\t;;\t=;\0\t::\t0/\t?",
+}
+
+
+@pytest.mark.parametrize("row", FAULTS_BEHIND_ALT)
+def test_a_fault_behind_alt_costs_no_allele(tmp_path, row, caplog):
+    path = write(tmp_path / "a.vcf", COLUMNS + row + "\n")
+    expected = FAULTS_BEHIND_ALT[row]
+    record = Record(0, 7, "1", 5, ".", "A", ("C",))
+    assert list(vcf.Vcf(path)) == [(record, expected.encode())]
+    assert (row != expected) == ("1 rows, the first in line 7" in caplog.text)
 
 
 def test_bytes_that_are_not_utf8_do_not_matter_outside_the_five_columns(tmp_path):

@@ -6,6 +6,7 @@ empty POS becomes 0, ALT ``A,,T`` becomes ``A``, ``.``, ``T``). Only the five co
 say what the variants are get parsed: genotypes are never looked at.
 """
 
+import logging
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,11 +16,11 @@ from veff.inputs import formats
 from veff.inputs.formats import VCF_COLUMNS
 from veff.inputs.record import Malformed, Record, decode, parse, printable, quote
 
-# A row in which nothing can be wrong; of others `Vcf._parse` and `record.parse` tell what is.
+# CHROM to ALT in which nothing can be wrong; of others `Vcf._parse` and `record.parse` tell what is.
 _BASES = "[ACGTNacgtn]+"
 _is_plain = re.compile(
-    rf"([0-9A-Za-z._]+)\t([0-9]{{1,9}})\t([!-~]+)\t({_BASES})\t({_BASES}(?:,{_BASES})*)(?:\t[^\0]*)?"
-).fullmatch
+    rf"([0-9A-Za-z._]+)\t([0-9]{{1,9}})\t([!-~]+)\t({_BASES})\t({_BASES}(?:,{_BASES})*)(?:\t|$)"
+).match
 
 
 class Vcf:
@@ -29,8 +30,9 @@ class Vcf:
     Iterating gives ``(Record or Malformed, the row's bytes without its line end)``. Blank lines
     are passed over, as are tabs after the last column.
 
-    A row has as many columns as the header, or the eight fixed ones where a header names
-    samples. Raises ``InputError`` without a header, or with one of VCF 3.
+    Only CHROM to ALT say what is a record. A row that has more or fewer columns behind them than
+    the header is one too: it is cut, or filled with ``.``, and how many were is in the log. Raises
+    ``InputError`` without a header, or with one of VCF 3.
     """
 
     def __init__(self, path: Path):
@@ -73,28 +75,44 @@ class Vcf:
 
     def __iter__(self) -> Iterator[tuple[Record | Malformed, bytes]]:
         columns, number = len(self.columns), 0
+        others = []  # lines of rows that have other columns than the header
         for line_number, line in self._lines:
             row = line.rstrip(b"\r\n")
             if not row or row.isspace():
                 continue
-            extra = row.count(b"\t") + 1 - columns
-            while extra > 0 and row.endswith(b"\t"):
-                row, extra = row[:-1], extra - 1
-            yield self._parse(number, line_number, row, extra), row
+            found = row.count(b"\t") + 1
+            while found > columns and row.endswith(b"\t"):
+                row, found = row[:-1], found - 1
+            whole = found >= columns or (found > 5 and line.endswith(b"\n"))
+            record = self._parse(number, line_number, row, found, whole)
+            if found != columns and not found == 8 < columns and type(record) is Record:
+                others.append(line_number)
+                row = b"\t".join((row.split(b"\t") + [b"."] * (columns - found))[:columns])
+            yield record, row
             number += 1
+        if others:
+            logging.warning(
+                "%s: %d rows, the first in line %d, have other columns than the header's %d; what "
+                "is beyond these is left out, what is missing is '.'",
+                self.path,
+                len(others),
+                others[0],
+                columns,
+            )
 
-    def _parse(self, number: int, line: int, row: bytes, extra: int) -> Record | Malformed:
+    def _parse(
+        self, number: int, line: int, row: bytes, found: int, whole: bool
+    ) -> Record | Malformed:
         text = decode(row)
-        if not extra and (plain := _is_plain(text)):  # nearly every row, at a third of the cost
+        if whole and (plain := _is_plain(text)):  # nearly every row, at a third of the cost
             chrom, pos, id, ref, alt = plain.groups()
             return Record(number, line, chrom, int(pos), id, ref, tuple(alt.split(",")))
         fields = text.split("\t", 5)[:5]
-        columns = len(self.columns)
         if text.startswith("#"):
             what = "a header line among the records; join files with bcftools concat"
-        elif extra and not columns + extra == 8 < columns:
-            what = f"{columns + extra} columns where the header has {columns}"
-        elif "\0" in text:
+        elif not whole:  # then ALT may be cut too, or the file
+            what = f"{found} columns where the header has {len(self.columns)}"
+        elif "\0" in "".join(fields):
             what = "a NUL byte"
         else:
             return parse(number, line, *fields)

@@ -162,7 +162,7 @@ class _Added:
 
     def to(self, row: bytes, text: bytes) -> bytes:
         """A row of at least eight columns, with line end, `text` added to its INFO."""
-        fields = row.split(b"\t", 9)  # the genotypes stay one piece
+        fields = row.replace(b"\0", b"_").split(b"\t", 9)  # the genotypes stay one piece
         if len(fields) <= 8:
             fields += [b"."] * (self.columns - len(fields))
         for i in (2, 5, 6, 7):
