@@ -3,12 +3,14 @@
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 import pytest
 import torch
 from cherimoya import Cherimoya
 from tangermeme.utils import one_hot_encode
 
 from tiny import GEOMETRY, Tiny
+from veff.inputs import preparing
 from veff.models.architecture import Geometry
 from veff.scoring import columns, windows
 
@@ -162,3 +164,40 @@ def test_both_strands_average_counts_as_counts(tiny):
         reverse = model(x)[1].expm1().clamp(min=0)[:, 0].numpy()
     expected = (forward["ref_counts"].to_numpy() + reverse) / 2
     np.testing.assert_allclose(both["ref_counts"], expected, rtol=1e-4)
+
+
+REPEATS = {"A": 12, "CA": 10, "CAG": 7}
+
+
+@pytest.mark.parametrize(("unit", "n"), REPEATS.items())
+@pytest.mark.parametrize("change", ["deletion", "insertion"])
+def test_a_change_of_a_repeat_has_one_score_wherever_it_is_written(
+    tiny, experiments, tmp_path, unit, n, change
+):
+    flank = tiny.contigs["one"][:1000].rstrip(unit) + "T"
+    bases = flank + unit * n + "T" + tiny.contigs["two"][:1000]
+    genome = tiny.genome(f"repeat of {unit}", {"one": bases})
+    written = []  # at the repeat's left end, in its middle (also between two units), at its right
+    for place in (0, len(unit), (n // 2) * len(unit) + len(unit) // 2, (n - 1) * len(unit)):
+        before = len(flank) + place - 1
+        longer = bases[before : before + 1 + len(unit)]
+        pair = (longer, longer[0]) if change == "deletion" else (longer[0], longer)
+        written.append((before + 1, *pair))
+    assert len({pos for pos, *_ in written}) == 4
+
+    def prepared(name, rows):
+        vcf, outputs = tmp_path / f"{name}.vcf", (tmp_path / name, tmp_path / f"{name}.scoreable")
+        lines = [f"one\t{pos}\t.\t{ref}\t{alt}\t.\t.\t.\n" for pos, ref, alt in rows]
+        header = "##fileformat=VCFv4.2\n#CHROM\tPOS\tID\tREF\tALT\tQUAL\tFILTER\tINFO\n"
+        vcf.write_text(header + "".join(lines))
+        preparing.prepare(vcf, genome, *outputs, chunk_size=10)
+        return [pq.read_table(path) for path in outputs]
+
+    alleles, scoreable = prepared("together", written)
+    assert alleles["status"].to_pylist() == ["ok", "duplicate", "duplicate", "duplicate"]
+    assert alleles["scored_as"].to_pylist() == [0] * 4
+    keys = zip(*(alleles[key].to_pylist() for key in ("pos", "ref", "alt")), strict=True)
+    assert list(keys) == written
+    answers = tiny.score(scoreable, *experiments, genome=genome)
+    for i, row in enumerate(written):
+        assert tiny.score(prepared(str(i), [row])[1], *experiments, genome=genome) == answers

@@ -16,7 +16,7 @@ from veff.inputs import formats
 from veff.inputs.formats import VCF_COLUMNS
 from veff.inputs.record import Malformed, Record, decode, parse, printable, quote
 
-# CHROM to ALT in which nothing can be wrong; of others `Vcf._parse` and `record.parse` tell what is.
+# CHROM to ALT where nothing can be wrong; of others `Vcf._parse` and `record.parse` tell what is.
 _BASES = "[ACGTNacgtn]+"
 _is_plain = re.compile(
     rf"([0-9A-Za-z._]+)\t([0-9]{{1,9}})\t([!-~]+)\t({_BASES})\t({_BASES}(?:,{_BASES})*)(?:\t|$)"
