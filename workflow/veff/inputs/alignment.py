@@ -44,8 +44,9 @@ class Texts(NamedTuple):
 
     def all_in(self, wanted: np.ndarray) -> np.ndarray:
         """Which texts have letters of `wanted`, bool[256], only: bool[n]."""
-        others = np.concatenate([[0], np.cumsum(~wanted[self.letters])])
-        return others[self.begin + self.length] == others[self.begin]
+        others = np.flatnonzero(~wanted[self.letters])
+        before = (np.searchsorted(others, at) for at in (self.begin, self.begin + self.length))
+        return np.equal(*before)
 
     def turned(self, by: np.ndarray) -> pa.StringArray:
         """The texts, each beginning with its last `by` letters, modulo its length."""

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from scipy.special import bdtrc
 
-# How rarely a list with as many wrong REF as `share` allows is refused all the same.
+# How often, at most, an input with that share of wrong REF is refused all the same.
 CHANCE = 1e-3
 
 

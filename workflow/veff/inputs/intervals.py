@@ -116,7 +116,10 @@ def _placed(path: Path, reference: Reference, rows: Iterable[tuple]) -> Iterator
     n = unknown = 0
     for number, name, start, end, more in rows:
         if name not in contigs:
-            contigs[name] = reference.contig(name)
+            try:
+                contigs[name] = reference.contig(name)
+            except InputError as error:
+                raise InputError(f"{path}, line {number}: {error}") from None
         contig = contigs[name]
         if contig is None:
             unknown += 1

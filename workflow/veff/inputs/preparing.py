@@ -38,7 +38,7 @@ SCOREABLE = pa.schema(
 )
 
 BLOCK_RECORDS = 1 << 16  # records that are in memory at once, at most,
-BLOCK_BASES = 1 << 26  # and about how many bases of them
+BLOCK_BASES = 1 << 22  # and about how many bases of them
 REGION_BITS = 24  # regions that are sorted at once have 2**24 bases
 
 
