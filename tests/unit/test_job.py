@@ -7,7 +7,7 @@ import time
 import pytest
 
 from veff import job
-from veff.errors import InputError
+from veff.errors import InputError, Passing
 
 
 @pytest.fixture
@@ -45,3 +45,33 @@ def test_a_fault_that_another_repeats_is_told_once(logs):
     assert job.last_words(logs, 0) == (
         "error in models/abc.resolve: x.torch: cut short; y.torch: cut short"
     )
+
+
+def attempt(path, number, error=None):
+    """The exit status of a job's attempt, and whether it came to its work."""
+    worked = []
+    try:
+        with job.logged(path, number):
+            worked.append(True)
+            if error:
+                raise error
+    except SystemExit as end:
+        return end.code, bool(worked)
+    return 0, bool(worked)
+
+
+def test_what_the_user_gave_wrong_is_not_tried_again_in_the_same_run(logs, capsys):
+    path = logs / "prepare.log"
+    assert attempt(path, 1, InputError("a.vcf, line 3: POS is 'x'")) == (job.REFUSED, True)
+    assert attempt(path, 2) == (job.REFUSED, False)
+    line = "error: a.vcf, line 3: POS is 'x'\n"
+    assert capsys.readouterr().err == line + line
+    assert job.last_words(logs, 0) == "error in prepare: a.vcf, line 3: POS is 'x'"
+    assert attempt(path, 1) == (0, True)  # another run
+    assert attempt(path, 2) == (0, True)
+
+
+def test_what_may_pass_is_tried_again(logs):
+    path = logs / "download.log"
+    assert attempt(path, 1, Passing("the hub does not answer")) == (1, True)
+    assert attempt(path, 2) == (0, True)

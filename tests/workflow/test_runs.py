@@ -165,12 +165,15 @@ def test_a_faulty_configuration_is_one_line_before_any_job(small, config, messag
 def test_a_row_that_cannot_be_read_ends_the_run_naming_file_and_line(small):
     text = small.folder.joinpath("small.vcf").read_text()
     broken = small.write("broken.vcf", text + "simA\tmany\t.\tA\tC\t.\t.\t.\n")
-    said = small.run(**small.files | {"variants": broken.name}, fails=True)
+    said = small.run("--retries", "1", **small.files | {"variants": broken.name}, fails=True)
     n = len(text.splitlines()) + 1
     assert f"error: broken.vcf, line {n}" in said.replace(
         f"broken.vcf:{n}", f"broken.vcf, line {n}"
     )
     assert not (small.outdir / "alleles.parquet").exists()
+    assert "Trying to restart job" in said
+    # The second attempt said it again, and did nothing else.
+    assert len((small.outdir / "logs/prepare.log").read_text().splitlines()) == 1
 
 
 def test_a_checkpoint_that_is_none_ends_the_run_naming_it(small):

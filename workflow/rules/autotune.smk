@@ -16,7 +16,7 @@ rule setup:
         "../../envs/gpu.yaml"
     threads: 4
     resources:
-        **GPU,
+        **asks(resources.WARMING, **GPU),
     params:
         how=HOW,
         batch_size=config["batch_size"],
@@ -48,6 +48,8 @@ rule autotune_seed:
         f"{OUT}/logs/autotune_seed.log",
     conda:
         "../../envs/cpu.yaml"
+    resources:
+        **asks(resources.LIGHT),
     params:
         seed=config["autotune"]["seed"],
     script:

@@ -1,3 +1,4 @@
+import os
 import time
 import yaml
 from dataclasses import asdict
@@ -7,7 +8,7 @@ from snakemake.exceptions import WorkflowError
 from snakemake.utils import validate
 
 from veff import config as settings
-from veff import atomic, job, plan
+from veff import atomic, job, plan, resources
 from veff.models import descriptions, sheet
 from veff.scoring.how import How
 from veff.errors import InputError
@@ -31,7 +32,7 @@ BUNDLES = sheet.bundles(
     descriptions.bundles(Path(OUT, "models")),
 )
 PARTITIONED = len(EXPERIMENTS) > plan.EXPERIMENTS_A_FILE
-# What is asked of the scheduler for the jobs that run models.
+# What the jobs that run models ask the scheduler for, besides what all do.
 GPU = {"gpu": int(config["device"] != "cpu")}
 if config["gpu_model"]:
     GPU["gpu_model"] = config["gpu_model"]
@@ -57,6 +58,57 @@ HOW = asdict(
 wildcard_constraints:
     chunk=r"\d+",
     bundle="[0-9a-f]{12}",
+
+
+def asks(need, **more):
+    """What a rule's jobs ask a scheduler for: twice as much memory and time at the second attempt.
+
+    `need` is a `resources.Need`, or a function of wildcards and input that returns one.
+    """
+
+    def of(wildcards, input):
+        return need(wildcards, input) if callable(need) else need
+
+    return {
+        "mem_mb": lambda wildcards, input, attempt: attempt
+        * of(wildcards, input).mem_mb,
+        "runtime": lambda wildcards, input, attempt: attempt
+        * of(wildcards, input).minutes,
+        "cpus_per_task": lambda wildcards, threads: threads,
+        "gpu": 0,
+        "attempt": lambda wildcards, attempt: attempt,  # veff.job asks which one it is
+    } | more
+
+
+def known(key):
+    """The number of prepared `alleles` or of `chunks`, 0 before they are prepared."""
+    summary = Path(OUT, "prepared/summary.json")
+    return atomic.read_json(summary)[key] if summary.is_file() else 0
+
+
+def in_a_chunk():
+    """At most so many alleles are in a chunk, 0 before they are prepared."""
+    return -(-known("alleles") // max(1, known("chunks")))
+
+
+def to_predict(alleles):
+    """What a job needs that predicts so many alleles (a function) with the models of a bundle."""
+
+    def of(wildcards, input):
+        models = sum(len(one.checkpoints) for one in BUNDLES[wildcards.bundle])
+        return resources.models(alleles(), models, on_gpu=bool(GPU["gpu"]))
+
+    return of
+
+
+def to_go_through(tables):
+    """What a job needs that goes through tables of all alleles, and of so many experiments."""
+    return lambda wildcards, input: resources.rows(known("alleles"), tables)
+
+
+def to_read(name):
+    """What a job needs that reads this file of the configuration, which is text."""
+    return resources.text(os.path.getsize(config[name]) / 1e6)
 
 
 def parts(kind):

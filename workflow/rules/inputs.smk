@@ -8,6 +8,8 @@ rule reference:
         f"{OUT}/logs/reference.log",
     conda:
         "../../envs/cpu.yaml"
+    resources:
+        **asks(to_read("reference")),
     script:
         "../scripts/reference.py"
 
@@ -25,6 +27,8 @@ checkpoint prepare:
         f"{OUT}/logs/prepare.log",
     conda:
         "../../envs/cpu.yaml"
+    resources:
+        **asks(to_read("variants")),
     params:
         chunk_size=config["chunk_size"],
         device=config["device"],

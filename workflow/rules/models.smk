@@ -15,6 +15,7 @@ rule download:
     conda:
         "../../envs/cpu.yaml"
     resources:
+        **asks(resources.LIGHT),
         downloads=1,
     params:
         files=lambda wildcards: from_hub(wildcards.bundle),
@@ -34,6 +35,8 @@ rule inspect:
         f"{OUT}/logs/models/{{bundle}}.inspect.log",
     conda:
         "../../envs/cpu.yaml"
+    resources:
+        **asks(resources.LIGHT),
     params:
         experiments=lambda wildcards: [
             one.predicting for one in BUNDLES[wildcards.bundle]
@@ -53,6 +56,8 @@ rule resolve:
         f"{OUT}/logs/models/{{bundle}}.resolve.log",
     conda:
         "../../envs/cpu.yaml"
+    resources:
+        **asks(resources.LIGHT),
     params:
         max_allele_length=config["max_allele_length"],
         assemblies=lambda wildcards: {
@@ -73,6 +78,8 @@ rule models:
         f"{OUT}/logs/models.log",
     conda:
         "../../envs/cpu.yaml"
+    resources:
+        **asks(resources.LIGHT),
     params:
         experiments=[asdict(one) for one in EXPERIMENTS],
     script:

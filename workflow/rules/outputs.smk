@@ -18,6 +18,8 @@ rule nearby:
         f"{OUT}/logs/nearby.log",
     conda:
         "../../envs/cpu.yaml"
+    resources:
+        **asks(to_go_through(tables=1)),
     params:
         files=ANNOTATIONS,
         peaks_of=peaks_of(EXPERIMENTS),
@@ -46,6 +48,8 @@ rule collect:
         f"{OUT}/logs/collect.log",
     conda:
         "../../envs/cpu.yaml"
+    resources:
+        **asks(to_go_through(tables=len(EXPERIMENTS))),
     params:
         bundles=len(BUNDLES),
         experiments=[one.name for one in EXPERIMENTS],
@@ -66,6 +70,8 @@ rule scores_tsv:
         f"{OUT}/logs/scores_tsv.log",
     conda:
         "../../envs/cpu.yaml"
+    resources:
+        **asks(to_go_through(tables=len(EXPERIMENTS))),
     script:
         "../scripts/scores_tsv.py"
 
@@ -83,6 +89,8 @@ rule annotate:
         f"{OUT}/logs/annotate.log",
     conda:
         "../../envs/cpu.yaml"
+    resources:
+        **asks(to_read("variants")),
     params:
         experiments=config["info_experiments"],
     script:
@@ -108,6 +116,8 @@ rule provenance:
         f"{OUT}/logs/provenance.log",
     conda:
         "../../envs/cpu.yaml"
+    resources:
+        **asks(resources.LIGHT),
     params:
         config=config,
     script:

@@ -21,7 +21,7 @@ rule top:
         "../../envs/gpu.yaml"
     threads: 4
     resources:
-        **GPU,
+        **asks(resources.WARMING, **GPU),
     params:
         how=HOW,
         top=config["top"],
@@ -52,5 +52,7 @@ rule report:
         f"{OUT}/logs/report.log",
     conda:
         "../../envs/cpu.yaml"
+    resources:
+        **asks(to_go_through(tables=len(EXPERIMENTS))),
     script:
         "../scripts/report.py"

@@ -14,7 +14,7 @@ rule score:
         "../../envs/gpu.yaml"
     threads: 1
     resources:
-        **GPU,
+        **asks(to_predict(in_a_chunk), **GPU, cpus_per_task=2),
     params:
         how=HOW,
     script:
@@ -37,7 +37,7 @@ rule null:
         "../../envs/gpu.yaml"
     threads: 1
     resources:
-        **GPU,
+        **asks(to_predict(lambda: NULLS["n"]), **GPU, cpus_per_task=2),
     params:
         how=HOW,
         nulls=lambda wildcards: NULLS | {"peaks": peaks_of(BUNDLES[wildcards.bundle])},

@@ -9,7 +9,7 @@ from veff.inputs.reference import Reference
 from veff.models import experiment
 from veff.outputs import info, vcf
 
-with job.logged(snakemake.log[0]):
+with job.logged(snakemake.log[0], snakemake.resources.attempt):
     autotune.enable()
     reference = Reference.open(Path(snakemake.input.reference[0]).parent)
     files = snakemake.input

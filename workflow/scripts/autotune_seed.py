@@ -4,6 +4,6 @@ from pathlib import Path
 
 from veff import autotune, job
 
-with job.logged(snakemake.log[0]):
+with job.logged(snakemake.log[0], snakemake.resources.attempt):
     autotune.enable()
     autotune.keep(Path(snakemake.input[0]).parent, snakemake.params.seed)

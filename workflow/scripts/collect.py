@@ -6,7 +6,7 @@ from veff.outputs import collect, provenance
 from veff.scoring import null
 from veff.scoring.how import How
 
-with job.logged(snakemake.log[0]):
+with job.logged(snakemake.log[0], snakemake.resources.attempt):
     autotune.enable()
     params, files, output = snakemake.params, snakemake.input, snakemake.output
     experiments = experiment.experiments(experiment.read(files.models))

@@ -2,7 +2,7 @@
 
 from veff import atomic, autotune, job
 
-with job.logged(snakemake.log[0]):
+with job.logged(snakemake.log[0], snakemake.resources.attempt):
     autotune.enable()
     from veff.cherimoya import checkpoint
     from veff.models.sheet import Request

@@ -6,7 +6,7 @@ from veff import atomic, autotune, job
 from veff.models import descriptions, experiment
 from veff.models.sheet import Request
 
-with job.logged(snakemake.log[0]):
+with job.logged(snakemake.log[0], snakemake.resources.attempt):
     autotune.enable()
     requests = [Request(**one) for one in snakemake.params.experiments]
     order = {one.name: number for number, one in enumerate(requests)}

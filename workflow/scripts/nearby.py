@@ -6,7 +6,7 @@ from veff import autotune, job
 from veff.inputs.reference import Reference
 from veff.outputs import nearby
 
-with job.logged(snakemake.log[0]):
+with job.logged(snakemake.log[0], snakemake.resources.attempt):
     autotune.enable()
     params, files = snakemake.params, snakemake.input
     aliases = Path(files.aliases) if files.aliases else None

@@ -6,7 +6,7 @@ from veff import atomic, autotune, job, plan
 from veff.inputs import preparing
 from veff.inputs.reference import Reference
 
-with job.logged(snakemake.log[0]):
+with job.logged(snakemake.log[0], snakemake.resources.attempt):
     autotune.enable()
     params, output = snakemake.params, snakemake.output
     folder = Path(snakemake.input.reference[0]).parent

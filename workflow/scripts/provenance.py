@@ -5,7 +5,7 @@ from pathlib import Path
 from veff import atomic, autotune, job
 from veff.outputs import closing, provenance
 
-with job.logged(snakemake.log[0]):
+with job.logged(snakemake.log[0], snakemake.resources.attempt):
     autotune.enable()
     files = snakemake.input
     record = provenance.run(

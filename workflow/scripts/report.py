@@ -5,7 +5,7 @@ from pathlib import Path
 from veff import autotune, job, report
 from veff.inputs.reference import Reference
 
-with job.logged(snakemake.log[0]):
+with job.logged(snakemake.log[0], snakemake.resources.attempt):
     autotune.enable()
     files = snakemake.input
     aliases = Path(files.aliases) if files.aliases else None

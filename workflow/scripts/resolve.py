@@ -3,7 +3,7 @@
 from veff import atomic, autotune, job
 from veff.models import descriptions, experiment
 
-with job.logged(snakemake.log[0]):
+with job.logged(snakemake.log[0], snakemake.resources.attempt):
     autotune.enable()
     params, files = snakemake.params, snakemake.input
     accepted = descriptions.accept(

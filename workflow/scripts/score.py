@@ -10,7 +10,7 @@ from veff.models import experiment
 from veff.outputs import provenance
 from veff.scoring.how import How
 
-with job.logged(snakemake.log[0]):
+with job.logged(snakemake.log[0], snakemake.resources.attempt):
     began = time.monotonic()
     params, files, output = snakemake.params, snakemake.input, snakemake.output
     setup = atomic.read_json(files.setup)

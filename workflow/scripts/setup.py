@@ -7,7 +7,7 @@ from veff.cherimoya import memory
 from veff.models import experiment
 from veff.scoring.how import How
 
-with job.logged(snakemake.log[0]):
+with job.logged(snakemake.log[0], snakemake.resources.attempt):
     autotune.enable()
     params = snakemake.params
     architectures = [one.architecture for one in experiment.read(snakemake.input.models)]

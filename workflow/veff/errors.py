@@ -6,3 +6,7 @@ class InputError(ValueError):
 
     The message is one line: where, what was expected, what to do.
     """
+
+
+class Passing(InputError):
+    """Not what the user gave is at fault, but the network or the machine: it may go well later."""

@@ -9,19 +9,25 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from veff.errors import InputError
+from veff import atomic
+from veff.errors import InputError, Passing
 
+REFUSED = 2  # the exit status of a job whose input is wrong
 FAULT = "the job failed"
 _ERROR = re.compile(r"[\d-]+ [\d:,]+ ERROR (.*)")
 
 
 @contextmanager
-def logged(path: str | Path) -> Iterator[None]:
+def logged(path: str | Path, attempt: int = 1) -> Iterator[None]:
     """Send the messages of a rule script to its log file.
 
-    An `InputError` ends the process with exit status 1 and its one line, in the log and on
-    standard error, without a traceback. Any other exception is a fault of ours: its traceback
-    goes to the log too.
+    An `InputError` ends the process with its one line, in the log and on standard error, without
+    a traceback: with exit status 2, or 1 where it may be `Passing`. Any other exception is a fault
+    of ours: its traceback goes to the log too, and the status is 1.
+
+    Snakemake knows only that a job failed, and with `--retries` starts it again: what `attempt`
+    counts. So what the user gave wrong is also left beside the log, `.refused`, and a further
+    attempt ends with the same line before it does anything.
     """
     # At its end Python would look for garbage among all that was imported, half a million objects
     # of PyTorch and what comes with it: a second of each job.
@@ -31,11 +37,19 @@ def logged(path: str | Path) -> Iterator[None]:
     form = "%(asctime)s %(levelname)s %(message)s"
     logging.basicConfig(level=logging.INFO, format=form, handlers=handlers, force=True)
     logging.captureWarnings(True)
+    refused = Path(path).with_suffix(".refused")
     try:
+        if attempt > 1 and refused.is_file():
+            raise InputError(refused.read_text())
+        refused.unlink(missing_ok=True)
         yield
     except InputError as error:
         logging.error("%s", error)
-        sys.exit(f"error: {error}")
+        print(f"error: {error}", file=sys.stderr)
+        if isinstance(error, Passing):
+            sys.exit(1)
+        atomic.write_text(refused, str(error))
+        sys.exit(REFUSED)
     except Exception:
         logging.exception(FAULT)
         raise

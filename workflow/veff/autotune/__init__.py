@@ -17,7 +17,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from veff.autotune import cache, gpus, ledger, seeds, warm
-from veff.errors import InputError
+from veff.errors import InputError, Passing
 from veff.models.architecture import Architecture
 
 __all__ = ["claim", "enable", "keep", "last_line", "report", "setup", "total", "work"]
@@ -78,7 +78,7 @@ def claim(settings: dict) -> gpus.Gpu | None:
     gpu = gpus.claim(settings["gpu_model"]) if gpus.torch_has_cuda() else None
     if gpu is None and (settings["device"] == "cuda" or settings["gpu_model"]):
         asked = "gpu_model" if settings["gpu_model"] else "device"
-        raise InputError(
+        raise Passing(  # another node may have one
             f"{asked} is {settings[asked]}, but no NVIDIA GPU is visible, or this torch is built "
             "without CUDA"
         )

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from veff.autotune import node
-from veff.errors import InputError
+from veff.errors import Passing
 
 log = logging.getLogger(__name__)
 
@@ -61,7 +61,7 @@ def claim(model: str | None = None) -> Gpu | None:
         gpus = visible()
         fitting = [gpu for gpu in gpus if model is None or is_model(gpu.name, model)]
         if gpus and not fitting:
-            raise InputError(
+            raise Passing(  # another node may have one
                 f"gpu_model is {model}, but the GPU of this job is "
                 f"{', '.join(sorted({gpu.name for gpu in gpus}))}: have the scheduler give "
                 f"{model} only (Slurm does by itself; elsewhere choose a queue or a node label), "

@@ -15,7 +15,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from veff.errors import InputError
+from veff.errors import InputError, Passing
 
 REPOSITORY = "programmable-genomics/CATv1"
 LICENCE = "CC-BY-4.0"
@@ -189,7 +189,7 @@ def _whole(name: str, revision: str, waits: tuple[float, ...]) -> Path:
         if wait is not None:
             logging.warning("%s: %s; again in %g s", name, fault, wait)
             time.sleep(wait)
-    raise InputError(f"{REPOSITORY}: {name}: {fault}; check the connection and run again")
+    raise Passing(f"{REPOSITORY}: {name}: {fault}; check the connection and run again")
 
 
 class _Passing(Exception):
