@@ -14,6 +14,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from dataclasses import asdict, replace
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
@@ -37,12 +38,14 @@ def project(folder: Path, experiments: int, alleles: int, chunks: int | None) ->
         (folder / name).touch()
     read = sheet.read(folder / "models.tsv", "a" * 40)
     bundles = sheet.bundles(read, plan.models_per_job("auto", read), {})
-    models = plan.models_in_a_bundle(folder / "none", bundles)
-    chunks = chunks or -(-alleles // plan.chunk_size("auto", "cuda", models))
+    cut = plan.cut(folder / "none", bundles, "cpu", None, gpu=False)
+    as_if = replace(cut, gpu=True)
+    size = plan.enough(alleles, as_if.chunk_size("auto"), as_if.most_chunks("auto"))
+    chunks = chunks or -(-alleles // size)
     out = folder / "out"
     for name in ("reference", "prepared"):
         (out / name).mkdir(parents=True)
-    prepared = {"chunks": chunks, "alleles": alleles, "models_in_a_bundle": models}
+    prepared = {"chunks": chunks, "alleles": alleles, "scoreable": alleles, "cut": asdict(cut)}
     (out / "prepared/summary.json").write_text(json.dumps(prepared))
     made = ("reference/bases.u8", "reference/contigs.json", "prepared/scoreable.parquet")
     for name in (*made, "alleles.parquet"):

@@ -36,7 +36,8 @@ from veff.models.architecture import Geometry  # noqa: E402
 RESULT = HERE / "results/plan.json"
 FOLDS = 2
 # What grows with alleles x experiments, with these x folds, and with alleles alone.
-SCORES = ("scores.parquet", "scores.tsv.gz", "parts/answers/*")
+SCORES = ("scores.parquet", "parts/answers/*")
+TEXT = ("scores.tsv.gz",)
 OF_FOLDS = ("folds.parquet", "parts/folds/*")
 ALLELES = ("alleles.parquet", "prepared/scoreable.parquet", "summary.*", "annotated.vcf.gz")
 
@@ -74,6 +75,7 @@ def sizes(snvs: int) -> dict:
         return {
             "snvs": len(rows),
             "bytes_a_score": round(measured(SCORES) / len(rows)),
+            "bytes_a_score_as_text": round(measured(TEXT) / len(rows)),
             "bytes_a_fold": round(measured(OF_FOLDS) / len(rows) / FOLDS),
             "bytes_an_allele": round(measured(ALLELES) / len(rows)),
         }

@@ -1,29 +1,114 @@
+import json
+from dataclasses import asdict
+
 import pytest
 
-from veff import atomic, plan
+from veff import forecast, plan
 from veff.models.sheet import Request
 
 
-def experiments(n, folds=5):
+def requests(n, folds=5):
     return [Request(f"e{i}", tuple(f"{i}.{fold}" for fold in range(folds))) for i in range(n)]
+
+
+def a_cut(device="cpu", gpu=False, models=5, bundles=1):
+    return plan.Cut(device, None, gpu, models, bundles)
+
+
+def chunks(alleles, cut):
+    size = plan.enough(alleles, cut.chunk_size("auto"), cut.most_chunks("auto"))
+    return -(-alleles // size)
 
 
 @pytest.mark.parametrize(("n", "expected"), [(1, 50), (400, 50), (1518, 190)])
 def test_models_in_a_bundle_grow_with_the_sheet_so_that_bundles_stay_few(n, expected):
-    assert plan.models_per_job("auto", experiments(n)) == expected
-    assert plan.models_per_job(7, experiments(n)) == 7
+    assert plan.models_per_job("auto", requests(n)) == expected
+    assert plan.models_per_job(7, requests(n)) == 7
 
 
-def test_alleles_are_divided_as_when_the_run_began(tmp_path):
+def test_alleles_stay_divided_as_when_the_run_began(tmp_path):
     summary = tmp_path / "summary.json"
-    first = experiments(3)
-    assert plan.models_in_a_bundle(summary, {"a": first}) == 15
-    atomic.write_json(summary, {"models_in_a_bundle": 15})
-    assert plan.models_in_a_bundle(summary, {"b": experiments(1), "a": first}) == 15
+    bundles = {"a": requests(3)}
+    began = plan.cut(summary, bundles, "auto", None, gpu=True)
+    assert began == plan.Cut("auto", None, gpu=True, models=15, bundles=1)
+    summary.write_text(json.dumps({"cut": asdict(began)}))
+    more = {"b": requests(1), **bundles}
+    assert plan.cut(summary, more, "auto", None, gpu=False) == began
+    other = plan.Cut("cpu", None, gpu=False, models=5, bundles=2)
+    assert plan.cut(summary, more, "cpu", None, gpu=False) == other
 
 
 def test_a_chunk_is_what_the_models_score_in_ten_minutes():
-    assert plan.chunk_size(7, "cpu", 5) == 7
-    assert plan.chunk_size("auto", "cpu", 5) * 5 == pytest.approx(plan.JOB_S * plan.CPU_RATE)
-    assert plan.chunk_size("auto", "cpu", 10**9) == 1
-    assert plan.chunk_size("auto", "cuda", 1) == plan.ALLELES_A_JOB
+    assert a_cut().chunk_size(7) == 7
+    assert a_cut().chunk_size("auto") * 5 == pytest.approx(plan.JOB_S * plan.CPU_RATE)
+    assert a_cut(models=10**9).chunk_size("auto") == 1
+    assert a_cut("cuda", gpu=True, models=1).chunk_size("auto") == plan.ALLELES_A_JOB
+
+
+@pytest.mark.parametrize(
+    ("device", "gpu_model", "asked", "elsewhere", "here", "expected"),
+    [
+        ("auto", None, 1, True, False, True),  # a submit node without a GPU
+        ("auto", None, 0, True, True, False),  # a profile that asks for none
+        ("auto", None, 1, False, False, False),
+        ("auto", None, 1, False, True, True),
+        ("auto", "h200", 1, True, False, True),
+        ("cuda", None, 1, False, False, True),
+        ("cpu", None, 0, True, True, False),
+    ],
+)
+def test_chunks_are_for_the_gpu_that_the_jobs_will_have(
+    monkeypatch, device, gpu_model, asked, elsewhere, here, expected
+):
+    monkeypatch.setattr(plan, "_gpu_here", lambda: here)
+    assert plan.jobs_have_a_gpu(device, gpu_model, asked, elsewhere) == expected
+
+
+def test_fifty_models_and_a_million_alleles_from_a_submit_node_make_few_jobs():
+    """They made 41,667, as if each ran on a core of the submit node."""
+    gpu = plan.jobs_have_a_gpu("auto", None, asked=1, elsewhere=True)
+    assert chunks(10**6, a_cut("auto", gpu=gpu, models=50)) == 5
+
+
+@pytest.mark.parametrize("alleles", [10**6, 10**8, 10**10])
+@pytest.mark.parametrize("experiments", [1, 10, 400, 1518])
+@pytest.mark.parametrize("gpu", [False, True])
+def test_no_plan_has_more_than_twenty_thousand_scoring_jobs(alleles, experiments, gpu):
+    every = requests(experiments)
+    size = plan.models_per_job("auto", every)
+    bundles = -(-5 * experiments // size)
+    cut = a_cut("auto", gpu, models=min(size, 5 * experiments), bundles=bundles)
+    assert chunks(alleles, cut) * bundles <= 20_000
+
+
+def test_a_chunk_size_that_is_told_is_taken_however_many_jobs_it_makes():
+    assert a_cut().most_chunks(10) is None
+    assert plan.enough(10**6, 10, None) == 10
+
+
+def a_forecast(**changes):
+    these = {"experiments": 10, "models": 50, "bundles": 1, "chunk_size": "auto"}
+    return forecast.Forecast(a_cut("cuda", gpu=True, models=50), **these | changes)
+
+
+def test_a_plan_says_what_is_not_yet_counted():
+    said = a_forecast().words()
+    assert "alleles not yet counted, under 10 experiments (50 models)" in said
+    assert "for each million alleles 5 scoring jobs: chunks of 240,000 alleles" in said
+
+
+def test_a_plan_adds_up_hours_for_what_is_left_and_warns_of_more_than_a_day():
+    prepared = {"alleles": 2_100_000, "scoreable": 2_000_000, "chunks": 10}
+    whole, rest = a_forecast(prepared=prepared), a_forecast(prepared=prepared, done=9)
+    assert whole.jobs(2_000_000) == 10
+    expected = (2_000_000 * 50 / plan.GPU_RATE + 10 * forecast.START_S) / 3600
+    assert whole.hours(2_000_000) == pytest.approx(expected)
+    assert rest.hours(2_000_000) == pytest.approx(expected / 10)
+    assert a_forecast(prepared=prepared, done=10, nulls=9).hours(2_000_000) == 0
+    both = a_forecast(prepared=prepared, strands=2, nulls=1_000_000)
+    assert both.hours(2_000_000) == pytest.approx(3 * expected, rel=0.01)
+    assert "2,100,000 alleles, 2,000,000 of them to be scored" in whole.words()
+    assert "10 scoring jobs, 9 of them done: chunks of 200,000 alleles" in rest.words()
+    assert "more than a day" not in whole.words()
+    long = prepared | {"scoreable": 50_000_000, "alleles": 50_000_000}
+    assert "warning: more than a day for one GPU" in a_forecast(prepared=long).words()

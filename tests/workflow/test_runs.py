@@ -128,8 +128,22 @@ def test_what_decides_a_score_scores_again_and_nothing_else_does(done):
     assert not {"setup", "score", "prepare"} & again
 
 
+def test_a_dry_run_ends_with_the_plan_which_on_a_cluster_counts_on_its_gpus(done):
+    said = done.run("-n", **done.files).splitlines()[-4:]
+    assert said[0] == "plan: 17 alleles, 17 of them to be scored, under 1 experiment (1 model)"
+    assert said[1].startswith("plan: 1 scoring job, 1 of them done: chunks of 17 alleles")
+    assert "0 CPU core hours" in said[2]
+    auto = {"outdir": "new", "device": "auto", "chunk_size": "auto"}
+    elsewhere = done.run("-n", "--jobs", "9", **done.files | auto)
+    *_, first, jobs, hours, _ = elsewhere.splitlines()
+    assert first == "plan: alleles not yet counted, under 1 experiment (1 model)"
+    assert "each million alleles 1 scoring job:" in jobs
+    assert "GPU hours" in hours
+
+
 def test_until_prepare_stops_after_the_checks(small):
-    small.run("--until", "prepare", **small.files)
+    said = small.run("--until", "prepare", **small.files)
+    assert "plan: alleles not yet counted" in said
     assert (small.outdir / "alleles.parquet").exists()
     assert not (small.outdir / "parts").exists()
 

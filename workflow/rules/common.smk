@@ -8,7 +8,7 @@ from snakemake.exceptions import WorkflowError
 from snakemake.utils import validate
 
 from veff import config as settings
-from veff import atomic, job, plan, resources
+from veff import atomic, forecast, job, plan, resources
 from veff.models import descriptions, sheet
 from veff.scoring.how import How
 from veff.errors import InputError
@@ -137,6 +137,38 @@ def nulls(extension):
         ]
 
     return of
+
+
+def cut():
+    """What the alleles are divided into chunks for (known once all rules are)."""
+    # What an executor is for a dry run Snakemake does not say; only clusters are given jobs.
+    dry = workflow.dryrun and workflow.resource_settings.nodes
+    gpu = plan.jobs_have_a_gpu(
+        config["device"],
+        config["gpu_model"],
+        asked=rules.score.rule.resources["gpu"].value,
+        elsewhere=bool(dry or workflow.remote_exec or workflow.non_local_exec),
+    )
+    where = config["device"], config["gpu_model"]
+    return plan.cut(f"{OUT}/prepared/summary.json", BUNDLES, *where, gpu)
+
+
+def plan_in_words():
+    """What the run will take, as far as it is known."""
+    summary = Path(OUT, "prepared/summary.json")
+    jobs = Path(OUT, "parts/jobs").glob("*.json")
+    return forecast.Forecast(
+        cut(),
+        config["chunk_size"],
+        experiments=len(EXPERIMENTS),
+        models=sum(len(one.checkpoints) for one in EXPERIMENTS),
+        bundles=len(BUNDLES),
+        strands=1 + config["reverse_complement"],
+        nulls=NULLS.get("n", 0),
+        text=not PARTITIONED,
+        done=sum(path.name.split(".")[1] in BUNDLES for path in jobs),
+        prepared=atomic.read_json(summary) if summary.is_file() else None,
+    ).words()
 
 
 def peaks_of(experiments):

@@ -31,8 +31,7 @@ checkpoint prepare:
         **asks(to_read("variants")),
     params:
         chunk_size=config["chunk_size"],
-        device=config["device"],
-        models=plan.models_in_a_bundle(f"{OUT}/prepared/summary.json", BUNDLES),
+        cut=lambda wildcards: asdict(cut()),
         max_allele_length=config["max_allele_length"],
         max_ref_mismatch=config["max_ref_mismatch"],
         malformed_rows=config["malformed_rows"],

@@ -11,14 +11,16 @@ with job.logged(snakemake.log[0], snakemake.resources.attempt):
     params, output = snakemake.params, snakemake.output
     folder = Path(snakemake.input.reference[0]).parent
     aliases = Path(snakemake.input.aliases) if snakemake.input.aliases else None
+    cut = plan.Cut(**params.cut)
     summary = preparing.prepare(
         Path(snakemake.input.variants),
         Reference.open(folder, aliases),
         Path(output.alleles),
         Path(output.scoreable),
-        chunk_size=plan.chunk_size(params.chunk_size, params.device, params.models),
+        chunk_size=cut.chunk_size(params.chunk_size),
+        most_chunks=cut.most_chunks(params.chunk_size),
         max_allele_length=params.max_allele_length,
         max_ref_mismatch=params.max_ref_mismatch,
         malformed_rows=params.malformed_rows,
     )
-    atomic.write_json(output.summary, summary | {"models_in_a_bundle": params.models})
+    atomic.write_json(output.summary, summary | {"cut": params.cut})

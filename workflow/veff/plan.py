@@ -1,39 +1,103 @@
-"""How many alleles should one scoring job take, and how large are the outputs?"""
+"""How is a run cut into jobs: how many alleles and how many models does one take?"""
 
+import os
+from dataclasses import dataclass
 from pathlib import Path
 
 from veff import atomic
 from veff.models.sheet import Request
 
 JOB_S = 600
-# Alleles x models a second of a default-size model: on one NVIDIA H200, measured by
-# tests/bench/throughput.py, and, computed only, on one CPU core.
+# Alleles x models a second of a default-size model in fp32: on one NVIDIA H200 from VCF to table
+# (20,313, tests/bench/results/throughput.json); on a core of an AMD EPYC, where an SNV takes two
+# windows (tests/bench/results/plan.json).
 GPU_RATE = 20_000
-CPU_RATE = 2
+CPU_RATE = 8
 # A job holds its alleles and one experiment's scores in memory.
 ALLELES_A_JOB = 5_000_000
-# Snakemake plans a few thousand jobs in half a minute: chunks x bundles of models.
-MODELS_A_JOB = 50
-BATCHES = 40
+# No run has more scoring jobs, chunks x bundles, unless it is told so. Snakemake plans a few
+# thousand in half a minute (tests/bench/results/dry_run.json).
+JOBS = 20_000
+MODELS_IN_A_BUNDLE = 50
+BUNDLES = 40
 # With more experiments, the scores are a folder with a file for each.
 EXPERIMENTS_A_FILE = 100
 # Scores of more alleles x experiments are not written as text.
 TSV_ROWS = 10_000_000
 
 
-def chunk_size(setting: int | str, device: str, models: int) -> int:
-    """Alleles a job: the setting, or for `auto` what `models` models score in ten minutes, and
-    not more than fit in memory.
+@dataclass(frozen=True)
+class Cut:
+    """What the alleles are divided for: kept beside them, so that they stay divided so.
 
-    A `device` of `auto` is a GPU where this process sees one.
+    `device` and `gpu_model` are the configuration's, `gpu` whether jobs have a GPU; `models` and
+    `bundles` those of the first bundle, and their number, when the run began.
     """
-    if setting != "auto":
-        return setting
-    from veff.autotune import gpus  # for a job: the parse of the Snakefile needs none of it
 
-    on_gpu = device == "cuda" or (device == "auto" and bool(gpus.visible()))
-    rate = GPU_RATE if on_gpu else CPU_RATE
-    return min(max(1, JOB_S * rate // models), ALLELES_A_JOB)
+    device: str
+    gpu_model: str | None
+    gpu: bool
+    models: int
+    bundles: int
+
+    @property
+    def rate(self) -> int:
+        """Alleles x models a second of a job."""
+        return GPU_RATE if self.gpu else CPU_RATE
+
+    def chunk_size(self, setting: int | str) -> int:
+        """Alleles a job: the setting, or for `auto` what its models score in ten minutes, and not
+        more than fit in memory."""
+        if setting != "auto":
+            return setting
+        return min(max(1, JOB_S * self.rate // self.models), ALLELES_A_JOB)
+
+    def most_chunks(self, setting: int | str) -> int | None:
+        """How many chunks there may be: under `auto` so many that no more jobs than `JOBS` are."""
+        return max(1, JOBS // self.bundles) if setting == "auto" else None
+
+
+def enough(alleles: int, chunk_size: int, most_chunks: int | None) -> int:
+    """The size of chunks of that size, or larger, so that there are no more than so many."""
+    return max(chunk_size, -(-alleles // most_chunks)) if most_chunks else chunk_size
+
+
+def cut(
+    prepared: str | Path,
+    bundles: dict[str, list[Request]],
+    device: str,
+    gpu_model: str | None,
+    gpu: bool,
+) -> Cut:
+    """What to divide the alleles for; where they are divided already, what they were divided for.
+
+    `prepared` is the summary of the prepared alleles. So models that are added later do not
+    divide the alleles anew, nor does a run that goes on from another machine.
+    """
+    if Path(prepared).is_file():
+        kept = atomic.read_json(prepared).get("cut", {})
+        if (kept.get("device"), kept.get("gpu_model")) == (device, gpu_model):
+            return Cut(**kept)
+    first = next(iter(bundles.values()))
+    return Cut(device, gpu_model, gpu, sum(len(one.checkpoints) for one in first), len(bundles))
+
+
+def jobs_have_a_gpu(device: str, gpu_model: str | None, asked: int | str, elsewhere: bool) -> bool:
+    """Whether scoring jobs will run on a GPU.
+
+    `asked` is how many the rule asks for, as a profile may have changed it. Jobs that run
+    `elsewhere` get from their scheduler what they ask for; those of a `device: auto` that run
+    here have a GPU where this machine has one.
+    """
+    if device != "auto" or gpu_model:
+        return device != "cpu"
+    return asked != 0 and (elsewhere or _gpu_here())
+
+
+def _gpu_here() -> bool:
+    # By the device's file, since the environment that runs Snakemake may know no NVML.
+    hidden = os.environ.get("CUDA_VISIBLE_DEVICES") in ("", "-1")
+    return not hidden and any(Path("/dev").glob("nvidia[0-9]*"))
 
 
 def models_per_job(setting: int | str, experiments: list[Request]) -> int:
@@ -41,16 +105,4 @@ def models_per_job(setting: int | str, experiments: list[Request]) -> int:
     if setting != "auto":
         return setting
     models = sum(len(one.checkpoints) for one in experiments)
-    return max(MODELS_A_JOB, -(-models // BATCHES))
-
-
-def models_in_a_bundle(prepared: str | Path, bundles: dict[str, list[Request]]) -> int:
-    """The models that a job is planned for: of the first bundle when the run began.
-
-    `prepared` is the summary of the prepared alleles: where it is there already, what it was
-    planned for holds, so that models added later do not divide the alleles anew.
-    """
-    if Path(prepared).is_file():
-        return atomic.read_json(prepared)["models_in_a_bundle"]
-    first = next(iter(bundles.values()))
-    return sum(len(one.checkpoints) for one in first)
+    return max(MODELS_IN_A_BUNDLE, -(-models // BUNDLES))

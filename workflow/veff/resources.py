@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from veff.plan import CPU_RATE, GPU_RATE
 
 MILLION = 1_000_000
-# GPUs may be so many times slower than the one that GPU_RATE was measured on.
+# GPUs and cores may be so many times slower than those that the rates were measured on.
 SLOWER = 5
 
 
@@ -27,7 +27,7 @@ WARMING = Need(8000, 120)  # to benchmark kernels, or to attribute: as long as a
 
 def models(alleles: int, models: int, on_gpu: bool, threads: int = 1) -> Need:
     """To predict `alleles` with each of `models`: measured are 1.8 GB, and 0.8 GB a million."""
-    rate = GPU_RATE / SLOWER if on_gpu else CPU_RATE * threads
+    rate = (GPU_RATE if on_gpu else CPU_RATE * threads) / SLOWER
     return Need(4000 + 2000 * alleles // MILLION, 30 + int(alleles * models / rate / 60))
 
 

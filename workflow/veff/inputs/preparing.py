@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from veff import atomic
+from veff import atomic, plan
 from veff.inputs import records
 from veff.inputs.judging import JUDGED, SITES, STATUSES, Judge, first_sites
 from veff.inputs.records import Malformed, Record
@@ -49,6 +49,7 @@ def prepare(
     scoreable: Path,
     *,
     chunk_size: int,
+    most_chunks: int | None = None,
     max_allele_length: int = 500,
     max_ref_mismatch: float = 0.01,
     malformed_rows: str = "error",
@@ -63,8 +64,8 @@ def prepare(
     scored, written as ``bcftools norm`` does (null if it is not); scored_as (the allele_id under
     which its scores stand: its own, or of a ``duplicate`` the first; null if it has none).
     ``scoreable``: the alleles to score, trimmed and left-aligned, in the order of contig, start,
-    ref_len, alt; start is 0-based; each row group is a chunk of ``chunk_size`` alleles, the last
-    one smaller.
+    ref_len, alt; start is 0-based; each row group is a chunk of ``chunk_size`` alleles, or of more
+    where there would be more than ``most_chunks``, the last one smaller.
 
     Returns records, alleles, statuses (counts), scoreable, chunks, ref_checked (alleles whose
     REF was compared), contigs_unmatched (alleles by name of contig).
@@ -80,6 +81,7 @@ def prepare(
         with _no_collector():
             regions = _judge_all(rows, judge, scratch / "judged", scratch / "sites")
         judge.check()
+        chunk_size = plan.enough(judge.alleles, chunk_size, most_chunks)
         duplicates, n_scoreable = _write_scoreable(
             scratch / "sites", regions, reference, scratch / "scoreable", chunk_size
         )

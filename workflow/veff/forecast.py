@@ -1,0 +1,112 @@
+"""What will a run take: jobs, hours, bytes on disk?"""
+
+from dataclasses import dataclass
+
+from veff import plan
+
+# Of a scoring job before its first score (4.35 s, tests/bench/results/many_models.json).
+START_S = 4.4
+# Bytes on disk, parts included: an allele under an experiment, the same under one of its folds,
+# and an allele whatever the models (tests/bench/results/plan.json).
+SCORE_BYTES = 1
+FOLD_BYTES = 1
+ALLELE_BYTES = 1
+TEXT_BYTES = 1
+LONG_H = 24
+MILLION = 1_000_000
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """A run as it is planned.
+
+    `cut` and `chunk_size` (the setting) divide the alleles; `models` and `bundles` are all that
+    the run has. `nulls` are random SNVs an experiment, `strands` 1 or 2, `text` whether scores
+    may be written as text, `done` the scoring jobs of an earlier run. `prepared` is the summary
+    of the prepared alleles, None where they are not yet counted.
+    """
+
+    cut: plan.Cut
+    chunk_size: int | str
+    experiments: int
+    models: int
+    bundles: int
+    strands: int = 1
+    nulls: int = 0
+    text: bool = True
+    done: int = 0
+    prepared: dict | None = None
+
+    def words(self) -> str:
+        """The plan, a line each: alleles, jobs, hours, bytes, and what to think of first."""
+        n = self.prepared["scoreable"] if self.prepared else MILLION
+        jobs = self.jobs(n)
+        hours = self.hours(n)
+        gpu = self.cut.gpu
+        unit, on = ("GPU", "one NVIDIA H200") if gpu else ("CPU core", "a core of an AMD EPYC")
+        under = (
+            f"under {_number(self.experiments, 'experiment')} ({_number(self.models, 'model')})"
+        )
+        if self.prepared:
+            alleles, each = f"{self.prepared['alleles']:,} alleles, {n:,} of them to be scored", ""
+        else:
+            alleles, each = "alleles not yet counted", "for each million alleles "
+        done = f", {min(self.done, jobs):,} of them done" if self.done else ""
+        lines = [
+            f"{alleles}, {under}",
+            f"{each}{_number(jobs, 'scoring job')}{done}: chunks of {self.alleles_a_job(n):,} "
+            f"alleles, {_number(self.bundles, 'bundle')} of models",
+            f"{each}about {_hours(hours)} {unit} hours to score, at the speed of {on} with "
+            "default-size models",
+            f"{each}about {_bytes(self.bytes(n))} on disk, and a byte for each base of the "
+            "reference",
+        ]
+        if self.prepared and hours > LONG_H:
+            more = "more GPUs (--resources gpu=N, or a cluster)" if gpu else "a GPU, or more cores"
+            lines.append(
+                f"warning: more than a day for one {unit}: think of {more}, fewer models or "
+                "fewer random SNVs (nulls)"
+            )
+        return "\n".join(f"plan: {line}" for line in lines)
+
+    def alleles_a_job(self, n: int) -> int:
+        """The size of a chunk, where `n` alleles are to be scored."""
+        if self.prepared and self.prepared["chunks"]:
+            return -(-n // self.prepared["chunks"])
+        return plan.enough(n, self.cut.chunk_size(self.chunk_size), self._most_chunks())
+
+    def jobs(self, n: int) -> int:
+        """Scoring jobs of `n` alleles: chunks x bundles."""
+        return -(-n // self.alleles_a_job(n)) * self.bundles
+
+    def hours(self, n: int) -> float:
+        """Of one GPU or core: for the scoring jobs that are not done, and for the nulls."""
+        jobs = self.jobs(n)
+        left = max(jobs - self.done, 0)
+        alleles = (n * left / jobs + self.nulls) if left else 0
+        return (alleles * self.models * self.strands / self.cut.rate + START_S * left) / 3600
+
+    def bytes(self, n: int) -> int:
+        """On disk, of `n` alleles, the jobs' own files included."""
+        rows = n * self.experiments
+        text = TEXT_BYTES * rows if self.text and rows <= plan.TSV_ROWS else 0
+        return SCORE_BYTES * rows + FOLD_BYTES * n * self.models + ALLELE_BYTES * n + text
+
+    def _most_chunks(self) -> int | None:
+        return self.cut.most_chunks(self.chunk_size)
+
+
+def _number(n: int, of: str) -> str:
+    return f"{n:,} {of}{'s' if n != 1 else ''}"
+
+
+def _hours(hours: float) -> str:
+    return f"{hours:,.0f}" if hours >= 10 else f"{hours:.2g}"
+
+
+def _bytes(size: float) -> str:
+    for unit in ("kB", "MB", "GB"):
+        size /= 1000
+        if size < 1000:
+            return f"{size:.2g} {unit}" if size < 10 else f"{size:.0f} {unit}"
+    return f"{size / 1000:,.1f} TB"
