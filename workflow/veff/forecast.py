@@ -6,12 +6,12 @@ from veff import plan
 
 # Of a scoring job before its first score (4.35 s, tests/bench/results/many_models.json).
 START_S = 4.4
-# Bytes on disk, parts included: an allele under an experiment, the same under one of its folds,
-# and an allele whatever the models (tests/bench/results/plan.json).
-SCORE_BYTES = 1
-FOLD_BYTES = 1
-ALLELE_BYTES = 1
-TEXT_BYTES = 1
+# Bytes on disk, the jobs' parts included (tests/bench/results/plan.json): an allele under an
+# experiment, the same under one of its folds, an allele whatever the models, and a row of text.
+SCORE_BYTES = 403
+FOLD_BYTES = 166
+ALLELE_BYTES = 130
+TEXT_BYTES = 233
 LONG_H = 24
 MILLION = 1_000_000
 

@@ -12,7 +12,7 @@ JOB_S = 600
 # (20,313, tests/bench/results/throughput.json); on a core of an AMD EPYC, where an SNV takes two
 # windows (tests/bench/results/plan.json).
 GPU_RATE = 20_000
-CPU_RATE = 8
+CPU_RATE = 7
 # A job holds its alleles and one experiment's scores in memory.
 ALLELES_A_JOB = 5_000_000
 # No run has more scoring jobs, chunks x bundles, unless it is told so. Snakemake plans a few

@@ -1,10 +1,10 @@
 """What is known of a run's checkpoints, and which of them make one answer?"""
 
-import json
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from veff.atomic import read_json
 from veff.models.architecture import Architecture, Geometry
 
 
@@ -109,10 +109,10 @@ def experiments(checkpoints: Iterable[Checkpoint]) -> list[Experiment]:
 
 def read(path: str | Path) -> list[Checkpoint]:
     """The checkpoints of a models.json."""
-    return [Checkpoint.of(row) for row in json.loads(Path(path).read_text())]
+    return [Checkpoint.of(row) for row in read_json(path)]
 
 
 def read_inspected(path: str | Path) -> list[Checkpoint | Unusable]:
     """The checkpoints of an inspected.json, those that cannot be used too."""
-    rows = json.loads(Path(path).read_text())
+    rows = read_json(path)
     return [Unusable(**row) if "error" in row else Checkpoint.of(row) for row in rows]
