@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from veff.errors import InputError
+from veff.inputs.assemblies import ASSEMBLIES
 from veff.inputs.contigs import HG19_CHRM, Contigs
 from veff.inputs.preparing import prepare
 from veff.inputs.reference import Reference, build
@@ -169,6 +170,42 @@ HUMAN = ["chr1", "chrX", "chrY", "chrM"]
 def test_codes_of_plink_mean_contigs_that_are_there(names, name, contig):
     found = Contigs(names, [100] * len(names)).meaning(name).contigs
     assert [names[i] for i in found] == ([contig] if contig else [])
+
+
+@pytest.mark.parametrize(
+    ("accession", "name", "assembly"),
+    [
+        ("NC_000001.10", "chr1", "hg19"),
+        ("NC_000014.8", "14", "hg19"),
+        ("NC_000024.9", "chrY", "hg19"),
+        ("NC_000001.11", "1", "hg38"),
+        ("NC_000023.11", "chrX", "hg38"),
+        ("NC_060948.1", "chrY", "T2T-CHM13"),
+        ("NC_000068.7", "chr2", "mm10"),
+        ("NC_000085.6", "chr19", "mm10"),
+        ("NC_000086.7", "chrX", "mm10"),
+        ("NC_000067.7", "1", "mm39"),
+        ("NC_000068.8", "chr2", "mm39"),
+        ("NC_000087.8", "chrY", "mm39"),
+    ],
+)
+def test_an_accession_means_the_chromosome_of_its_assembly_alone(accession, name, assembly):
+    bare = name.removeprefix("chr")
+    for which, lengths in ASSEMBLIES.items():
+        contigs = Contigs([name, "other"], [lengths.get(bare, 5), 7])
+        assert contigs.meaning(accession) == ((0,) if which == assembly else (), True)
+
+
+@pytest.mark.parametrize(
+    ("accession", "length"),
+    [("NC_012920.1", 16569), ("NC_001807.4", 16571), ("NC_005089.1", 16299)],
+)
+def test_an_accession_of_a_mitochondrion_means_the_one_of_its_length(accession, length):
+    for name in ("M", "MT", "chrM", "chrMT"):
+        contigs = Contigs([name], [length])
+        assert contigs.meaning(accession).contigs == (0,)
+    assert Contigs(["chrM", "chrMT"], [length + 2, length]).meaning(accession).contigs == (1,)
+    assert Contigs(["chrM"], [length + 2]).meaning(accession).contigs == ()
 
 
 def test_a_code_without_its_contig_says_what_it_stands_for(opened, tmp_path):

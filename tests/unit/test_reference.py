@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from veff.errors import InputError
-from veff.inputs import reference
+from veff.inputs import assemblies, reference
 from veff.inputs.reference import Reference, build
 
 SHARED = Path(os.environ.get("VEFF_SHARED_DATA", Path(__file__).parents[3] / "shared" / "data"))
@@ -177,19 +177,19 @@ def test_bases_that_do_not_fit_their_contigs_are_refused(tmp_path):
 @pytest.mark.parametrize("prefix", ["", "chr"])
 def test_assembly_is_told_from_one_chromosome_whatever_its_prefix(which, prefix):
     name, length = CHROMOSOME_20_OR_19[which]
-    assert reference.assembly([f"{prefix}{name}", "scaffold_7"], [length, 12]) == which
+    assert assemblies.assembly([f"{prefix}{name}", "scaffold_7"], [length, 12]) == which
 
 
 def test_assembly_is_not_guessed_when_a_chromosome_does_not_fit():
-    assert reference.assembly(["chr1"], [1000000]) is None
-    assert reference.assembly(["chr1", "chr20"], [248956422, 63025520]) is None
-    assert reference.assembly(["contig_1"], [248956422]) is None
-    assert reference.assembly([], []) is None
+    assert assemblies.assembly(["chr1"], [1000000]) is None
+    assert assemblies.assembly(["chr1", "chr20"], [248956422, 63025520]) is None
+    assert assemblies.assembly(["contig_1"], [248956422]) is None
+    assert assemblies.assembly([], []) is None
 
 
 def test_no_length_is_that_of_two_assemblies_under_one_name():
-    for name in reference.ASSEMBLIES["hg38"]:
-        lengths = [table[name] for table in reference.ASSEMBLIES.values() if name in table]
+    for name in assemblies.ASSEMBLIES["hg38"]:
+        lengths = [table[name] for table in assemblies.ASSEMBLIES.values() if name in table]
         assert len(set(lengths)) == len(lengths)
 
 

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from veff.errors import InputError
+from veff.inputs.assemblies import ACCESSIONS
 
 # PLINK's numbers of human chromosomes, and its name of the part of X that Y has too.
 CODES = {"23": ("X",), "24": ("Y",), "25": ("X",), "XY": ("X",), "26": ("MT", "M")}
@@ -28,8 +29,9 @@ class Contigs:
     """The names of a reference's contigs, and what else they are called.
 
     The most specific reading of a name wins: a row of `aliases`; the name itself; the name with
-    or without ``chr``; for a mitochondrion (``M``, ``MT``) its other name; for a code of PLINK
-    (23 to 26, XY) what it stands for.
+    or without ``chr``; for an accession of RefSeq the chromosome of that length, and so of that
+    assembly; for a mitochondrion (``M``, ``MT``) its other name; for a code of PLINK (23 to 26,
+    XY) what it stands for.
     """
 
     def __init__(self, names: Sequence[str], lengths: Sequence[int], aliases: Path | None = None):
@@ -47,6 +49,8 @@ class Contigs:
         for spelling in (name, f"chr{name}" if bare == name else bare):
             if spelling in self._index:
                 return Meaning((self._index[spelling],), True)
+        if name in ACCESSIONS:
+            return Meaning(self._of_length(*ACCESSIONS[name]), True)
         others = _MITOCHONDRION if bare in _MITOCHONDRION else CODES.get(bare, ())
         spellings = (name for other in others for name in (other, f"chr{other}"))
         found = [self._index[spelling] for spelling in spellings if spelling in self._index]
@@ -54,10 +58,20 @@ class Contigs:
             found = [i for i in found if self._lengths[i] != HG19_CHRM]
         return Meaning(tuple(found), not found)
 
+    def _of_length(self, chromosome: str, length: int) -> tuple[int, ...]:
+        """The contig of a chromosome, by any of its names, that is that long."""
+        names = _MITOCHONDRION if chromosome in _MITOCHONDRION else (chromosome,)
+        spellings = (name for one in names for name in (one, f"chr{one}"))
+        found = (self._index.get(spelling) for spelling in spellings)
+        return tuple(i for i in found if i is not None and self._lengths[i] == length)[:1]
+
     def without(self, name: str) -> str:
         """Why no contig is meant by this name."""
         bare = name.removeprefix("chr")
         reason = f"the reference has no contig {name!r}"
+        if name in ACCESSIONS:
+            chromosome, length = ACCESSIONS[name]
+            return f"{reason}, nor a chromosome {chromosome} of its {length} bp"
         if bare == "0":
             return f"{reason}: PLINK's code for variants without a place"
         if bare in CODES:
