@@ -55,7 +55,10 @@ def test_every_chart_has_marks_and_nothing_fails_or_is_fetched(page, tmp_path, w
     assert found["widest"] <= found["width"] == width
 
 
-@pytest.mark.parametrize("text", [SCRIPT, IMAGE, "x" * 10_000, "</script>\u202e{{7*7}}\n<!--"])
+MARKS = "</script>\u202e{{7*7}}\n<!--\"'`\\$(x)\u2028]]>&amp;%3B"
+
+
+@pytest.mark.parametrize("text", [SCRIPT, IMAGE, "x" * 10_000, MARKS])
 def test_a_name_from_the_input_is_shown_and_never_run(tmp_path, text):
     run = Run(tmp_path, 20, name=lambda name: text + name)
     page = run.report()

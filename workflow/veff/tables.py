@@ -8,10 +8,12 @@ from pathlib import Path
 from urllib.parse import quote
 
 import pyarrow as pa
-import pyarrow.csv
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from veff.atomic import aside, put, read_json, write_json, write_record  # noqa: F401
+
+ROWS = 1 << 16  # of a table that are text at once
 
 
 def write_parquet(path: str | Path, tables: Iterable[pa.Table]) -> None:
@@ -58,7 +60,7 @@ def parquet(
         yield write
 
 
-def dataset(path: str | Path) -> "pyarrow.dataset.Dataset":
+def dataset(path: str | Path) -> "pa.dataset.Dataset":
     """What `parquet` wrote, as one or as many files."""
     import pyarrow.dataset as ds  # it imports pandas, which each start of Snakemake would wait for
 
@@ -69,21 +71,42 @@ def dataset(path: str | Path) -> "pyarrow.dataset.Dataset":
 def parquet_to_tsv(parquet: str | Path, tsv: str | Path) -> None:
     """The same table as gzipped text, some rows in memory at a time."""
     file = pq.ParquetFile(parquet)
-    with tsv_gz(tsv, file.schema_arrow) as writer:
+    with tsv_gz(tsv, file.schema_arrow) as write:
         for batch in file.iter_batches():
-            writer.write_batch(batch)
+            write(batch)
 
 
 @contextmanager
-def tsv_gz(path: str | Path, schema: pa.Schema) -> Iterator[pyarrow.csv.CSVWriter]:
-    """A writer of a gzipped TSV with a header; the same tables give the same bytes."""
-    # pyarrow quotes the names of a header, so the header is written here.
-    options = pyarrow.csv.WriteOptions(include_header=False, delimiter="\t", quoting_style="none")
+def tsv_gz(
+    path: str | Path, schema: pa.Schema
+) -> Iterator[Callable[[pa.Table | pa.RecordBatch], None]]:
+    """A function that writes tables to a gzipped TSV with a header; the same tables give the same
+    bytes.
+
+    A text with a quote, a tab or a line's end in it stands in quotes, its own doubled, as RFC 4180
+    has it: so pandas, polars and R read it back. No other text is quoted, which `pyarrow.csv`
+    cannot do.
+    """
     with (
         aside(path) as temporary,
         open(temporary, "wb") as raw,
         gzip.GzipFile("", "wb", compresslevel=4, fileobj=raw, mtime=0) as handle,
     ):
         handle.write(("\t".join(schema.names) + "\n").encode())
-        with pyarrow.csv.CSVWriter(handle, schema, write_options=options) as writer:
-            yield writer
+
+        def write(table: pa.Table | pa.RecordBatch) -> None:
+            for batch in table.to_batches(ROWS) if isinstance(table, pa.Table) else [table]:
+                cells = [_cells(column) for column in batch.columns]
+                rows = pc.binary_join_element_wise(*cells, "\t")
+                handle.write("".join(f"{row}\n" for row in rows.to_pylist()).encode())
+
+        yield write
+
+
+def _cells(column: pa.Array) -> pa.Array:
+    """The values as text, '' where one is missing."""
+    texts = pc.fill_null(pc.cast(column, pa.string()), "")
+    if not pa.types.is_string(column.type):
+        return texts
+    quoted = pc.binary_join_element_wise('"', pc.replace_substring(texts, '"', '""'), '"', "")
+    return pc.if_else(pc.match_substring_regex(texts, '["\t\r\n]'), quoted, texts)

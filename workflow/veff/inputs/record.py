@@ -1,11 +1,14 @@
 """What is one record, and what keeps a row from being one?"""
 
+import re
 from typing import NamedTuple
 
 NO_REF = "no REF in list"
 ORDER_UNKNOWN = "allele order unknown"
 
 MAX_POS = 2**31 - 1  # a VCF's integers have 32 bits
+MOST_ALTS = 2**16 - 2  # htslib counts alleles, REF among them, in 16 bits
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 
 
 class Record(NamedTuple):
@@ -71,8 +74,12 @@ def parse(
         what = f"an allele is missing: REF {quote(ref)}, ALT {quote(alt)}"
     elif not in_list and (ref == "-" or "-" in alts):
         what = "'-' is no allele of a VCF; write it with the base before it"
-    elif not (text := chrom + id + ref + alt).isascii() and text != printable(text):
+    elif found := _CONTROL.search(text := chrom + id + ref + alt):
+        what = f"{found[0]!r}, a control character, which no VCF can hold"
+    elif not text.isascii() and text != printable(text):
         what = "bytes that are not UTF-8"
+    elif len(alts) > MOST_ALTS:
+        what = f"{len(alts):,} alternate alleles; a VCF or BCF that htslib reads has {MOST_ALTS:,}"
     else:
         return Record(number, line, chrom, position, id or ".", ref, alts, note)
     return Malformed(number, line, what, tuple(map(printable, (chrom, pos, id, ref, alt))))
@@ -83,7 +90,8 @@ def _is_contig(name: str) -> bool:
     if name.isalnum():
         return True
     inner = name[1:-1] if name.startswith("<") and name.endswith(">") else name
-    return bool(inner) and not any(c in inner for c in ",<>")
+    # One that starts with '#' would make a header of its row.
+    return bool(inner) and not inner.startswith("#") and not any(c in inner for c in ",<>")
 
 
 def decode(line: bytes) -> str:
@@ -91,11 +99,16 @@ def decode(line: bytes) -> str:
 
 
 def printable(text: str) -> str:
-    """Text that can be written as UTF-8: bytes that are none become U+FFFD."""
-    return text.encode(errors="surrogateescape").decode(errors="replace")
+    """Text that any table can hold: bytes that are no UTF-8, and control characters, become
+    U+FFFD."""
+    return _CONTROL.sub("\ufffd", _utf8(text))
 
 
 def quote(text: str | bytes) -> str:
     """A piece of the input for a message: one line, not long."""
-    text = text.decode(errors="replace") if isinstance(text, bytes) else printable(text)
+    text = text.decode(errors="replace") if isinstance(text, bytes) else _utf8(text)
     return repr(text if len(text) <= 40 else text[:37] + "...")
+
+
+def _utf8(text: str) -> str:
+    return text.encode(errors="surrogateescape").decode(errors="replace")

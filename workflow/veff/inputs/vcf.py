@@ -14,7 +14,7 @@ from pathlib import Path
 from veff.errors import InputError
 from veff.inputs import formats
 from veff.inputs.formats import VCF_COLUMNS
-from veff.inputs.record import Malformed, Record, decode, parse, printable, quote
+from veff.inputs.record import MOST_ALTS, Malformed, Record, decode, parse, printable, quote
 
 # CHROM to ALT where nothing can be wrong; of others `Vcf._parse` and `record.parse` tell what is.
 _BASES = "[ACGTNacgtn]+"
@@ -106,7 +106,9 @@ class Vcf:
         text = decode(row)
         if whole and (plain := _is_plain(text)):  # nearly every row, at a third of the cost
             chrom, pos, id, ref, alt = plain.groups()
-            return Record(number, line, chrom, int(pos), id, ref, tuple(alt.split(",")))
+            alts = tuple(alt.split(","))
+            if len(alts) <= MOST_ALTS:
+                return Record(number, line, chrom, int(pos), id, ref, alts)
         fields = text.split("\t", 5)[:5]
         if text.startswith("#"):
             what = "a header line among the records; join files with bcftools concat"

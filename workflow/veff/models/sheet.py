@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
+from urllib.parse import quote
 
 from veff.errors import InputError
 from veff.models import catv1
@@ -19,6 +20,8 @@ SOURCES = ("checkpoint", "catv1", "biosample")
 KNOWN = ("experiment", *SOURCES, "assay", "folds", "group", "peaks", "assembly", "output_length")
 OUTPUT_LENGTH = 1000  # what Cherimoya is trained with; a checkpoint does not state it
 HUB = "catv1:"  # before the name of a checkpoint that stands in CATv1's repository
+LONGEST_NAME = 240  # as tables.parquet names a folder by it
+CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 ACCESSION = re.compile(r"ENCSR\d{3}[A-Z]{3}")
 ASSEMBLIES = {"grch38": "hg38", "grch37": "hg19", "grcm38": "mm10", "grcm39": "mm39"}
 
@@ -79,6 +82,7 @@ def read(path: str | Path, revision: str = "main") -> list[Request]:
             if None in row or None in row.values():
                 raise InputError(f"{here}: expected {len(names)} tab-separated values")
             values = {key: value.strip() for key, value in row.items()}
+            _check_texts(here, values)
             name = values["experiment"]
             if not name:
                 raise InputError(f"{here}: experiment is empty; give a name")
@@ -161,6 +165,22 @@ def bundles(
 def _name(bundle: list[Request]) -> str:
     text = json.dumps([one.predicting for one in bundle])
     return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+
+def _check_texts(here: str, values: dict[str, str]) -> None:
+    """Texts of the sheet go into tables, headers and names of folders."""
+    for key, value in values.items():
+        if CONTROL.search(key + value):
+            raise InputError(
+                f"{here}: {cut(repr(key))} is {cut(repr(value))}, with a control character; take "
+                "it out"
+            )
+    if len(quote(values["experiment"], safe="")) > LONGEST_NAME:
+        raise InputError(
+            f"{here}: the experiment's name {cut(repr(values['experiment']))} is too long for a "
+            f"folder: at most {LONGEST_NAME} characters, one that is no letter or digit counted "
+            "as three or more"
+        )
 
 
 @contextmanager

@@ -79,8 +79,8 @@ def collect(
     rows = best.table(annotations and pq.read_table(annotations))
     rows = rows.cast(described(rows.schema, experiments))
     write_parquet(summary, [rows])
-    with tsv_gz(summary_tsv, rows.schema) as tsv:
-        tsv.write(rows)
+    with tsv_gz(summary_tsv, rows.schema) as write:
+        write(rows)
 
 
 def _experiments(bundles: list[list[Path]], order: list[str]) -> Iterator[pa.Table]:

@@ -20,6 +20,7 @@ from veff.inputs.vcf import Vcf
 _DEFINITION = re.compile(rb'##(INFO|FORMAT|FILTER|contig)=<(?:[^">]*,)?ID=([^,>]+)')
 # Contigs that can be defined. Others, such as '<1>', are read as they come.
 _CONTIG = re.compile(rb"[0-9A-Za-z!#$%&+./:;?@^_|~-][0-9A-Za-z!#$%&*+./:;=?@^_|~-]*")
+OURS = b"CHERI_"  # how the names of the fields begin that a run adds, whatever its experiments
 # What htslib cannot take in the name of a FILTER, or a key of INFO or FORMAT.
 _SAFE = bytes.maketrans(b",<>", b"___")
 
@@ -37,8 +38,8 @@ def annotate(
     """Write all records of `variants` to `out`, in order, with more in their INFO column.
 
     ``out``: a bgzipped VCF, with a CSI index beside it where the input is sorted.
-    ``header_lines``: whole lines that define what is added; INFO fields of the same names that
-    the input has from an earlier run are replaced.
+    ``header_lines``: whole lines that define what is added; whatever INFO fields the input has
+    from an earlier run, ``CHERI_…``, are left out.
     ``info``: for each row of the input, as `records.read` counts them, the text to add, such as
     ``CHERI_STATUS=ok,duplicate;CHERI_LOGFC=0.1,.``, or ``''``; a malformed row's is not used.
     ``contigs``: names and lengths, for ``##contig`` lines that the input lacks.
@@ -54,8 +55,7 @@ def annotate(
     Returns whether the output is indexed: not where records are out of order, as the log says.
     """
     header, columns, rows = _source(variants, reference)
-    own = {definition for line in header_lines if (definition := _define(line.encode()))}
-    added = _Added(columns, {name for _, name in own})
+    added = _Added(columns)
     left_out = 0
     with tempfile.TemporaryDirectory(dir=out.parent, prefix=f".{out.name}.") as scratch:
         body, whole = Path(scratch, "body.gz"), Path(scratch, "whole.vcf.gz")
@@ -66,7 +66,7 @@ def annotate(
                 else:
                     file.write(added.to(row, text.encode()))
         with pysam.BGZFile(str(whole), "wb") as file:
-            kept = [line for line in header if _define(line) not in own]
+            kept = [line for line in header if not _is_ours(_define(line))]
             file.write(_header(kept, columns, header_lines, added, contigs))
         os.truncate(whole, whole.stat().st_size - _BGZF_END)
         with whole.open("ab") as file, body.open("rb") as rest:
@@ -150,9 +150,8 @@ def _completed(row: Record, reference: Reference) -> tuple[int, str, list[str]]:
 class _Added:
     """Adds to the INFO of rows, and keeps what the header must define for them."""
 
-    def __init__(self, columns: list[bytes], own: set[bytes]):
+    def __init__(self, columns: list[bytes]):
         self.columns = max(len(columns), 8)
-        self.own = own
         self.sorted = True
         self.contigs: dict[bytes, None] = {}
         self.filters: dict[bytes, None] = {}
@@ -187,7 +186,7 @@ class _Added:
         entries = []
         for entry in info.split(b";"):
             key, equals, value = entry.partition(b"=")
-            if entry not in (b"", b".") and key not in self.own:
+            if entry not in (b"", b".") and not key.startswith(OURS):
                 key = key.translate(_SAFE)
                 self.keys[key] = bool(equals) or self.keys.get(key, False)
                 entries.append(key + equals + value)
@@ -200,6 +199,11 @@ def _define(line: bytes) -> tuple[bytes, bytes] | None:
     """Which kind of thing a header line defines, and its name."""
     found = _DEFINITION.match(line)
     return found and (found[1], found[2])
+
+
+def _is_ours(definition: tuple[bytes, bytes] | None) -> bool:
+    """Whether a header line defines a field that a run of ours adds."""
+    return definition is not None and definition[0] == b"INFO" and definition[1].startswith(OURS)
 
 
 def _header(
