@@ -1,6 +1,7 @@
 """The tables of a run that never was, and the report of them."""
 
 import csv
+import itertools
 import json
 
 import numpy as np
@@ -51,11 +52,11 @@ class Run:
         self.parts(
             "scores", keys, [(name(e), self.scores(i, p)) for i, e in enumerate(experiments)]
         )
-        per_fold = [
+        per_fold = (
             (name(e), {"logfc": folds[i, k], "fold": np.full(n, k, np.int32)})
             for i, e in enumerate(experiments)
             for k in (0, 1)
-        ]
+        )
         self.parts("folds", keys, per_fold)
         best = np.abs(self.logfc).argmax(0) if n else np.zeros(0, int)
         largest = np.append(self.logfc[best, np.arange(n)], 0)
@@ -101,12 +102,16 @@ class Run:
         pq.write_table(pa.table(columns), self.path(f"{name}.parquet"))
 
     def parts(self, name, keys, parts):
+        """A table of a row group a part, none of them in memory with another."""
         group = {"group": np.zeros(self.n, np.int32)}
-        tables = [
+        tables = (
             pa.table(keys | {"experiment": pa.array([e] * self.n, pa.string())} | group | values)
             for e, values in parts
-        ]
-        pq.write_table(pa.concat_tables(tables), self.path(f"{name}.parquet"))
+        )
+        first = next(tables)
+        with pq.ParquetWriter(self.path(f"{name}.parquet"), first.schema) as writer:
+            for table in itertools.chain([first], tables):
+                writer.write_table(table)
 
     def provenance(self, models, name):
         file = {"path": name("some.vcf"), "sha256": "0" * 64}

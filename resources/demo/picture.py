@@ -29,8 +29,8 @@ from veff.inputs.reference import Reference  # noqa: E402
 from veff.models.architecture import Geometry  # noqa: E402
 from veff.scoring import effects, windows  # noqa: E402
 
-# Okabe and Ito's colours, which colour-blind readers tell apart.
-COLOURS = {"breaks": "#D55E00", "creates": "#0072B2", "spares": "#999999"}
+# As in the report: blue for fewer reads with the alternate allele, orange for more.
+COLOURS = {"breaks": "#0072B2", "creates": "#D55E00", "spares": "#999999"}
 EXPERIMENT = "cellA"
 
 
@@ -65,7 +65,7 @@ def profiles_of_the_largest(axes, results: Path) -> None:
     logits, h = predictor.predict(np.concatenate(pair))
     reads = effects.profile(logits)[:, 0] * effects.counts(h)
     around = torch.arange(1000) - 500
-    for row, name, colour in ((0, "reference", "#000000"), (1, "alternate", "#D55E00")):
+    for row, name, colour in ((0, "reference", "#000000"), (1, "alternate", "#AA3377")):
         allele_name = largest["ref" if row == 0 else "alt"]
         axes.plot(around, reads[row], color=colour, lw=1, label=f"{name} {allele_name}")
     axes.set(xlabel="bp from the variant", ylabel="expected reads per bp", xlim=(-250, 250))

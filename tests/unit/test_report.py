@@ -3,6 +3,8 @@
 import base64
 import json
 import re
+from itertools import product
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -11,6 +13,7 @@ import pytest
 
 import browser
 from reported import Run
+from veff import report
 from veff.names import cut, distinct
 from veff.outputs import provenance
 from veff.report.numbers import _classes
@@ -146,6 +149,28 @@ def test_without_nulls_there_are_no_p_values(tmp_path):
 @pytest.mark.slow
 def test_a_million_alleles_make_a_page_below_15_mb(tmp_path):
     assert Run(tmp_path, 1_000_000).report().stat().st_size < 15e6
+
+
+def luminance(colour):
+    """Relative luminance, as WCAG 2.2 defines it."""
+    parts = np.array([int(colour[i : i + 2], 16) for i in (1, 3, 5)]) / 255
+    linear = np.where(parts <= 0.04045, parts / 12.92, ((parts + 0.055) / 1.055) ** 2.4)
+    return linear @ [0.2126, 0.7152, 0.0722]
+
+
+def test_every_text_has_a_contrast_of_aa_in_both_themes_and_on_paper():
+    css = (Path(report.__file__).parent / "page.css").read_text()
+    themes = [
+        dict(re.findall(r"(--[\w-]+): (#\w+)", t)) for t in re.findall(r":root {(.*?)}", css)
+    ]
+    assert len(themes) == 3
+    for theme in themes:
+        theme = {
+            k: v if len(v) == 7 else "#" + "".join(c * 2 for c in v[1:]) for k, v in theme.items()
+        }
+        for text, below in product(("ink", "soft", "up", "down", "link"), ("paper", "tint")):
+            light, dark = sorted(luminance(theme[f"--{x}"]) for x in (text, below))[::-1]
+            assert (light + 0.05) / (dark + 0.05) >= 4.5, (text, below)
 
 
 def test_names_that_are_cut_alike_stay_apart():

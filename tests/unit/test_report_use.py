@@ -51,7 +51,8 @@ PROBE = """
   get("previous").click();
 
   // Everything printed, looked for.
-  const printed = new Set(texts(document.querySelectorAll("table.top th a, #heat th a")));
+  const printed = new Set([...document.querySelectorAll("table.top th a, #heat th a")].map(
+    (node) => node.textContent));
   document.querySelectorAll("#heat thead span").forEach((n) => printed.add(n.textContent));
   document.querySelectorAll("[data-chart=folds] text, figcaption").forEach(
     (n) => /:/.test(n.textContent) && printed.add(n.textContent));
@@ -85,18 +86,21 @@ PROBE = """
   await pause();
   heading("log2 FC").click();
 
+  await new Promise((then) => setTimeout(then, 300));
+  const cell = () => document.querySelector("#heat tbody td");
+  cell().dispatchEvent(new Event("mouseover", { bubbles: true }));
   const heads = [...document.querySelectorAll("#heat thead tr")];
   found.heat = {
     groups: heads.map((row) => [...row.querySelectorAll("span")].map((one) => one.textContent)),
     full: [...heads.at(-1).querySelectorAll("span")].map((one) => one.title),
-    cells: document.querySelectorAll("#heat td a").length,
-    cell: document.querySelector("#heat td a").title,
+    cells: document.querySelectorAll("#heat td.up, #heat td.down").length,
+    cell: cell().title,
   };
   get("zoom").value = "40";
   get("zoom").dispatchEvent(new Event("input"));
-  found.zoomed = document.querySelector("#heat tbody td").getBoundingClientRect().width;
+  found.zoomed = cell().getBoundingClientRect().width;
 
-  document.querySelector("#heat td a").click();
+  cell().click();
   await pause();
   const page = get("allele");
   found.allele = {

@@ -17,6 +17,13 @@ function el(tag, attributes = {}, ...children) {
   return one;
 }
 
+// A name of an experiment, which may break after its separators.
+function broken(name) {
+  const one = el("span");
+  for (const part of name.split(/(?<=[_.:|/])/)) one.append(part, el("wbr"));
+  return one;
+}
+
 const signed = (x) => (Number.isNaN(x) ? "" : `${x < 0 ? "−" : "+"}${Math.abs(x).toPrecision(3)}`);
 const two = (x) => (Number.isNaN(x) ? "" : String(Number(x.toPrecision(2))));
 const number = (n) => n.toLocaleString("en");
@@ -58,7 +65,7 @@ function views(search) {
   function experiment(e) {
     const one = experiments[e];
     const more = group(one) ? el("small", {}, group(one)) : null;
-    return el("td", { "data-label": "experiment" }, one.name, more);
+    return el("td", { "data-label": "experiment" }, broken(one.name), more);
   }
 
   const folds = (one) =>
@@ -121,7 +128,9 @@ function views(search) {
       else heading.removeAttribute("aria-sort");
     }
     show();
-    heat();
+    // Behind the table, so that nobody who types waits for it.
+    clearTimeout(state.later);
+    state.later = setTimeout(heat, 150);
   }
 
   function body(from, to) {
@@ -178,7 +187,8 @@ function views(search) {
     }
     const above = el("tr", {}, el("td"));
     for (const one of groups) {
-      const name = el("span", { title: one.name }, one.name);
+      const upright = one.n < 4 ? "upright" : null;
+      const name = el("span", { title: one.name, class: upright }, one.name);
       above.append(el("th", { colspan: one.n, scope: "colgroup", class: "first" }, name));
     }
     const begins = new Set();
@@ -191,22 +201,16 @@ function views(search) {
     const head = el("thead", {}, groups.some((one) => one.name) ? above : null, names);
     const lines = shown.map((i) => {
       const name = el("th", { scope: "row" }, el("a", { href: link(i) }, alleles.label[i]));
-      const line = el("tr", {}, name);
+      const line = el("tr", { "data-allele": i }, name);
       drawn.forEach((e, k) => {
         const { logfc } = search.answer(i, e);
-        const text = `${alleles.label[i]} in ${experiments[e].name}: ${signed(logfc)}`;
+        const cell = line.insertCell();
+        cell.dataset.experiment = e;
+        if (begins.has(k)) cell.classList.add("first");
+        if (Number.isNaN(logfc)) return;
+        cell.classList.add(side(logfc));
         const share = Math.min(1, Math.abs(logfc) / largest) ** 0.7;
-        const cell = Number.isNaN(logfc)
-          ? null
-          : el("a", {
-              href: link(i),
-              tabindex: -1,
-              title: text,
-              "aria-label": text,
-              class: side(logfc),
-              style: `--share: ${(100 * share).toFixed(0)}%`,
-            });
-        line.append(el("td", { class: begins.has(k) ? "first" : null }, cell));
+        cell.style.setProperty("--share", `${(100 * share).toFixed(0)}%`);
       });
       return line;
     });
@@ -214,9 +218,15 @@ function views(search) {
     const fewer = n > drawn.length ? ` (on paper the ${drawn.length} with the largest effects)` : "";
     get("heat-shown").textContent =
       `${number(shown.length)} of ${number(whole.length)} alleles found, ` +
-      `${number(n)} of ${number(experiments.length)} experiments${fewer}.`;
+      `${number(n)} of ${number(experiments.length)} experiments${fewer}. ` +
+      `The deepest colour is a log2 fold change of ${largest.toPrecision(3)}.`;
     get("heat-hint").hidden = place.scrollWidth <= place.clientWidth;
     get("zoom").closest("label").hidden = n < 8;
+  }
+
+  function cellOf(event) {
+    const cell = event.target.closest?.("td[data-experiment]");
+    return cell && [cell, Number(cell.parentNode.dataset.allele), Number(cell.dataset.experiment)];
   }
 
   function strongest(e, shown) {
@@ -306,7 +316,7 @@ function views(search) {
     const body = search.answers(i).map((one) => {
       const about = experiments[one.e];
       const cells = {
-        experiment: () => el("th", { scope: "row" }, about.name),
+        experiment: () => el("th", { scope: "row" }, broken(about.name)),
         biosample: () => cell("biosample", about.biosample),
         assay: () => cell("assay", about.assay),
         "log2 FC": () => effect(one.logfc),
@@ -445,6 +455,17 @@ function views(search) {
       sort();
     });
   }
+  get("heat")?.addEventListener("mouseover", (event) => {
+    const found = cellOf(event);
+    if (!found) return;
+    const [cell, i, e] = found;
+    const said = signed(search.answer(i, e).logfc) || "no score";
+    cell.title = `${alleles.label[i]} in ${experiments[e].name}: ${said}`;
+  });
+  get("heat")?.addEventListener("click", (event) => {
+    const found = cellOf(event);
+    if (found) location.hash = link(found[1]);
+  });
   get("zoom")?.addEventListener("input", (event) => {
     get("heat").style.setProperty("--cell", `${event.target.value}px`);
     get("heat-hint").hidden = get("heat").scrollWidth <= get("heat").clientWidth;
@@ -452,12 +473,16 @@ function views(search) {
   addEventListener("hashchange", route);
   addEventListener("beforeprint", () => {
     body(0, PRINTED);
+    const n = state.order.length;
+    get("printed").textContent =
+      n > PRINTED ? `The first ${PRINTED} of ${number(n)} alleles.` : `${number(n)} alleles.`;
     heat(PRINTED_COLUMNS);
   });
   addEventListener("afterprint", () => (show(), heat()));
   // The first rows stand there already, as they are without a script.
   form.hidden = false;
   filter();
+  heat();
   route();
   return { csv };
 }
