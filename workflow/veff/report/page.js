@@ -1,7 +1,7 @@
 // The views: the table, the heat map and the page of an allele, of what `Search` finds.
 
 const PAGE = 25; // rows of the table at once
-const PRINTED = 500; // rows of the table on paper
+const PRINTED = 300; // rows of the table on paper
 const PRINTED_COLUMNS = 25; // experiments of the heat map on paper
 const HEAT_ROWS = 40;
 
