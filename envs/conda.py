@@ -31,7 +31,8 @@ def files() -> dict[str, str]:
             + "".join(f"      - {pin!r}\n" if ";" in pin else f"      - {pin}\n" for pin in first)
         )
         found[f"{kind}.post-deploy.sh"] = (
-            f"# Written by conda.py.\npython -m pip install --no-deps {' '.join(last)}\n"
+            "# Written by conda.py. The last is the library, of rules that are not in a clone.\n"
+            f'python -m pip install --no-deps {" ".join(last)} ${{VEFF_HOME:+"$VEFF_HOME"}}\n'
         )
     return found
 

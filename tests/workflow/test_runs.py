@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pysam
 import pytest
 
-from project import DEMO, ROOT, Project
+from project import DEMO, Project
 
 RESULTS = ("alleles.parquet", "scores.parquet", "scores.tsv.gz", "folds.parquet")
 RESULTS += ("summary.parquet", "summary.tsv.gz", "annotated.vcf.gz")
@@ -195,25 +195,3 @@ def test_a_checkpoint_that_is_none_ends_the_run_naming_it(small):
     small.write("models.tsv", "experiment\tcheckpoint\nx\tbad.torch\n")
     said = small.run(**small.files, fails=True)
     assert "error: bad.torch: not a" in said
-
-
-def test_an_outer_snakefile_can_use_the_rules_as_a_module(small):
-    config = {"variants": "small.vcf", "reference": str(DEMO / "genome.fa.gz")}
-    config |= {"models": "models.tsv", "outdir": "mine", "device": "cpu", "nulls": "none"}
-    config |= {"top": {"n": 0}}
-    lines = [
-        "module veff:",
-        f'    snakefile: "{ROOT}/workflow/Snakefile"',
-        f"    config: {config!r}",
-        "use rule * from veff",
-        "rule mine:",
-        "    default_target: True",
-        "    input: rules.all.input",
-    ]
-    small.write("Snakefile", "\n".join(lines) + "\n")
-    command = small.command()
-    command[command.index("--snakefile") + 1] = "Snakefile"
-    command = command[: command.index("--config")]
-    small.command = lambda: command
-    small.run()
-    assert len(pq.read_table(small.folder / "mine/scores.parquet")) > 0

@@ -3,13 +3,14 @@
 import atexit
 import gc
 import logging
+import os
 import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from veff import atomic
+from veff import __version__, atomic
 from veff.errors import InputError, Passing
 
 REFUSED = 2  # the exit status of a job whose input is wrong
@@ -39,6 +40,12 @@ def logged(path: str | Path, attempt: int = 1) -> Iterator[None]:
     logging.captureWarnings(True)
     refused = Path(path).with_suffix(".refused")
     try:
+        wanted = os.environ.get("VEFF_VERSION", __version__)  # of rules/library.smk
+        if wanted != __version__:
+            raise InputError(
+                f"the rules are cherimoya-veff {wanted}, but this job found the Python package "
+                f"{__version__}: install {wanted} in the environment {sys.prefix}"
+            )
         if attempt > 1 and refused.is_file():
             raise InputError(refused.read_text())
         refused.unlink(missing_ok=True)
