@@ -59,10 +59,21 @@ def as_records(rows):
     ]
 
 
+class Given:
+    """Records as if they had been read."""
+
+    def __init__(self, read):
+        self.read = read
+        self.read_as = {"form": "VCF", "positions": "1-based", "why": "by definition"}
+
+    def __iter__(self):
+        return iter(self.read())
+
+
 def prepared(genome, folder, rows, chunk_size=100, max_ref_mismatch=1.0, **settings):
     """Summary, rows of the alleles and rows of the scoreable, as dictionaries."""
     alleles, scoreable = folder / "alleles.parquet", folder / "scoreable.parquet"
-    with mock.patch.object(records, "Variants", return_value=as_records(rows)):
+    with mock.patch.object(records, "Variants", return_value=Given(lambda: as_records(rows))):
         summary = prepare(
             Path("test.vcf"),
             genome,
@@ -551,7 +562,7 @@ def test_an_error_while_reading_leaves_the_outputs_of_before(genome, tmp_path, m
 
     prepared(genome, tmp_path, snvs(5))
     before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
-    monkeypatch.setattr(records, "Variants", lambda *_: broken())
+    monkeypatch.setattr(records, "Variants", lambda *_: Given(broken))
     outputs = tmp_path / "alleles.parquet", tmp_path / "scoreable.parquet"
     with pytest.raises(InputError, match="line 5"):
         prepare(Path("test.vcf"), genome, *outputs, chunk_size=10)

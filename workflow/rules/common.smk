@@ -9,6 +9,7 @@ from snakemake.utils import validate
 
 from veff import config as settings
 from veff import atomic, forecast, job, plan, resources
+from veff.inputs import notations
 from veff.models import descriptions, sheet
 from veff.scoring.how import How
 from veff.errors import InputError
@@ -24,6 +25,11 @@ except InputError as error:
     raise WorkflowError(str(error)) from None
 
 OUT = config["outdir"].rstrip("/")
+# Alleles in place of a file, such as chr1:123:A:G,chr1:456:C:T, become a list.
+INLINE = (
+    [] if Path(config["variants"]).is_file() else notations.inline(config["variants"])
+)
+VARIANTS = f"{OUT}/prepared/variants.txt" if INLINE else config["variants"]
 STARTED = time.time()
 # By name, a hash of their content; those that this folder already has stay as they are.
 BUNDLES = sheet.bundles(

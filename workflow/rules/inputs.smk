@@ -14,9 +14,24 @@ rule reference:
         "../scripts/reference.py"
 
 
+if INLINE:
+
+    rule variants:
+        output:
+            VARIANTS,
+        log:
+            f"{OUT}/logs/variants.log",
+        conda:
+            "../../envs/cpu.yaml"
+        params:
+            alleles=INLINE,
+        script:
+            "../scripts/variants.py"
+
+
 checkpoint prepare:
     input:
-        variants=config["variants"],
+        variants=VARIANTS,
         reference=rules.reference.output,
         aliases=config["contig_aliases"] or [],
     output:
@@ -35,5 +50,6 @@ checkpoint prepare:
         max_allele_length=config["max_allele_length"],
         max_ref_mismatch=config["max_ref_mismatch"],
         malformed_rows=config["malformed_rows"],
+        positions=config["positions"],
     script:
         "../scripts/prepare.py"

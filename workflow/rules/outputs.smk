@@ -78,8 +78,9 @@ rule scores_tsv:
 
 rule annotate:
     input:
-        variants=config["variants"],
+        variants=VARIANTS,
         reference=rules.reference.output,
+        aliases=config["contig_aliases"] or [],
         summary=rules.collect.output.summary,
         scores=rules.collect.output.scores,
         models=rules.models.output.models,
@@ -93,12 +94,14 @@ rule annotate:
         **asks(to_read("variants")),
     params:
         experiments=config["info_experiments"],
+        positions=config["positions"],
     script:
         "../scripts/annotate.py"
 
 
 rule provenance:
     input:
+        variants=VARIANTS,
         contigs=rules.reference.output.contigs,
         prepared=rules.prepare.output.summary,
         models=rules.models.output.models,

@@ -11,8 +11,9 @@ from veff.outputs import info, vcf
 
 with job.logged(snakemake.log[0], snakemake.resources.attempt):
     autotune.enable()
-    reference = Reference.open(Path(snakemake.input.reference[0]).parent)
     files = snakemake.input
+    aliases = Path(files.aliases) if files.aliases else None
+    reference = Reference.open(Path(files.reference[0]).parent, aliases)
     experiments = info.PerExperiment(
         Path(files.scores),
         experiment.experiments(experiment.read(files.models)),
@@ -26,4 +27,5 @@ with job.logged(snakemake.log[0], snakemake.resources.attempt):
         info.texts(files.summary, experiments),
         dict(zip(reference.names, reference.lengths.tolist(), strict=True)),
         reference,
+        snakemake.params.positions,
     )

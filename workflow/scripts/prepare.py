@@ -22,5 +22,6 @@ with job.logged(snakemake.log[0], snakemake.resources.attempt):
         max_allele_length=params.max_allele_length,
         max_ref_mismatch=params.max_ref_mismatch,
         malformed_rows=params.malformed_rows,
+        positions=params.positions,
     )
     atomic.write_json(output.summary, summary | {"cut": params.cut})

@@ -11,6 +11,7 @@ from pathlib import Path
 import jsonschema
 
 from veff.errors import InputError
+from veff.inputs import notations
 from veff.names import cut
 
 FILES = ("variants", "reference", "models", "contig_aliases")
@@ -57,7 +58,8 @@ def check(config: dict, schema: dict) -> None:
         _check_text(key, text)
     _check_folder("outdir", config["outdir"])
     for key in FILES:
-        _check_file(key, config.get(key))
+        if key != "variants" or not notations.inline(config[key]):
+            _check_file(key, config.get(key))
     for key, path in config.get("annotations", {}).items():
         _check_file(f"annotations.{key}", path)
     nulls = config.get("nulls")

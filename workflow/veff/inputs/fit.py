@@ -32,7 +32,8 @@ class Fit:
         if not too_many(self.wrong, self.checked, share):
             return None
         causes = {  # of two that explain as much, the one that does so by chance more rarely
-            "positions look one off, too small by one, as 0-based ones are": self.too_small,
+            "positions look one off, too small by one, as 0-based ones are (a list of these is "
+            "read with positions: 0-based)": self.too_small,
             "positions look one off, too large by one": self.too_large,
             "REF and ALT look swapped": self.swapped,
         }

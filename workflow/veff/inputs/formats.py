@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from veff.errors import InputError
-from veff.inputs import notations
 
 VCF_COLUMNS = ["#CHROM", "POS", "ID", "REF", "ALT", "QUAL", "FILTER", "INFO", "FORMAT"]
 
@@ -23,19 +22,14 @@ _NO_TEXT = {
 _NAMED_VCF = re.compile(r"\.(vcf|bcf)(\.b?gzf?|\.bgz)?$", re.IGNORECASE)
 
 
-def kind(path: Path | str) -> str:
-    """``'vcf'``, ``'bcf'`` or ``'list'``, told from the first lines; ``InputError`` if none.
-
-    A text of notations, such as ``chr1:123:A:G``, is a list, unless there is such a file.
-    """
+def kind(path: Path) -> str:
+    """``'vcf'``, ``'bcf'`` or ``'list'``, told from the first lines; ``InputError`` if none."""
     if str(path) in ("-", "/dev/stdin"):
         raise InputError(
             f"{path}: variants cannot come from standard input, they are read more than once; "
             "give a file"
         )
     path = Path(path)
-    if not path.exists() and notations.inline(str(path)):
-        return "list"
     if not path.exists():
         raise InputError(f"{path}: no such file")
     if not path.is_file():

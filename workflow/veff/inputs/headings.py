@@ -194,7 +194,7 @@ FORMS = (
     Form(
         "23andMe",
         "https://www.23andme.com/download/",
-        {"chrom": _CHROM, "pos": _POS, "genotype": ("genotype", "result")},
+        {"id": "rsid", "chrom": _CHROM, "pos": _POS, "genotype": ("genotype", "result")},
         only=True,
         refused=GENOTYPES,
     ),

@@ -46,6 +46,7 @@ JUDGED = pa.schema(
         "id": pa.string(),
         "ref": pa.string(),
         "alt": pa.string(),
+        "effect_is": pa.string(),
         "status": pa.string(),
         "reason": pa.string(),
         "contig": pa.string(),
@@ -64,6 +65,8 @@ _KEYS = pa.schema(list(JUDGED)[1:5])
 FILLED = "the list has no REF: taken from the reference"
 SETTLED = "allele order settled by the reference"
 UNSETTLED = "allele order not settled, as both alleles fit the reference: taken as listed"
+
+_OTHER = {"alt": "ref", "ref": "alt", "unknown": "unknown"}
 
 _IS_BASE = np.isin(np.arange(256), list(b"ACGT"))
 _FIRST_BASE = np.frombuffer(FIRST_BASE, np.uint8)
@@ -125,7 +128,7 @@ class Judge:
         malformed = {i: row.reason for i, row in enumerate(rows) if isinstance(row, Malformed)}
         for i in malformed:
             rows[i] = _as_record(rows[i])
-        number, _, chrom, pos, name, ref, alts, note = zip(*rows, strict=True)
+        number, _, chrom, pos, name, ref, alts, note, effect = zip(*rows, strict=True)
         row_of = np.repeat(np.arange(len(rows)), [len(several) or 1 for several in alts])
         ref = [ref[i] for i in row_of.tolist()]
         alt = [one for several in alts for one in several or (".",)]
@@ -135,12 +138,14 @@ class Judge:
         self.contigs_matched |= bool((contig >= 0).any())
         self.contigs_unmatched.update(chrom[i] for i in row_of[parsed & (contig < 0)].tolist())
 
-        remarks = {}
+        remarks, effect_is = {}, [effect[i] or "unknown" for i in row_of.tolist()]
         for i in np.flatnonzero(np.fromiter(map(bool, note), bool)[row_of]).tolist():
             row = rows[row_of[i]]
             ref[i], alt[i], remarks[i] = self._completed(
                 int(contig[i]), row.pos - 1, ref[i], alt[i], row.note
             )
+            if row.note == records.ORDER_UNKNOWN and ref[i] != row.ref:
+                effect_is[i] = _OTHER[effect_is[i]]
 
         keys = _table((number, chrom, pos, name), _KEYS).take(row_of)
         start = keys.column("pos").fill_null(0).to_numpy() - 1
@@ -181,7 +186,7 @@ class Judge:
         self.alleles += len(alt)
         scored = _spread(_written(self.reference, contig[where], aligned), where, len(alt))
         names = self._names.take(pa.array(contig, mask=contig < 0))
-        judged = (allele_id, *keys.columns, refs, alts, status, reason, names, *scored)
+        judged = (allele_id, *keys.columns, refs, alts, effect_is, status, reason, names, *scored)
         site = self.first_site[contig[where]] + aligned.start
         sites = (allele_id[where], site, aligned.ref_len, aligned.alt)
         return _table(judged, JUDGED), _table(sites, SITES)
@@ -324,6 +329,8 @@ def _some(names: Iterable[str]) -> str:
 
 def _without_bases(alt: str) -> Verdict:
     """The status of an ALT that is no sequence of A, C, G, T."""
+    if not alt:
+        return Verdict("malformed", "ALT is missing between two commas")
     if alt in (".", "<*>", "<NON_REF>"):
         return Verdict("no_alt", f"ALT is {alt!r}: no alternate allele")
     if alt in ("*", "<*:DEL>"):

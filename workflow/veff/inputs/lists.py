@@ -96,20 +96,21 @@ class Row(NamedTuple):
 class List:
     """A list of variants: how it is read, and its records.
 
-    path, or the text of notations separated by commas, as `notations.inline` takes it. `where`:
-    ``'auto'``, or one of `positions.CONVENTIONS`, which overrides what is decided.
+    `reference`: for what rows leave to it. `where`: ``'auto'``, or one of
+    `positions.CONVENTIONS`, which overrides what is decided.
     """
 
-    def __init__(self, path: Path | str, reference: Reference | None = None, where: str = "auto"):
+    def __init__(self, path: Path, reference: Reference | None = None, where: str = "auto"):
         self.path, self.reference = path, reference
-        inline = [] if Path(path).is_file() else notations.inline(str(path))
-        self._read = (lambda: iter(enumerate(inline, 1))) if inline else (lambda: _texts(path))
-        self.layout = Layout("notations", "", "\n", {"variant": 0}) if inline else _layout(path)
+        self._where = where
+        self.layout = _layout(path)
         self.positions = self._positions(where)
 
     def _positions(self, where: str) -> Positions:
         if where != "auto":
             return Positions(where, "as the configuration says")
+        if "variant" in self.layout.columns:
+            return Positions("as notations have them", "SPDI's count from 0, all others from 1")
         if "start" not in self.layout.columns:
             return Positions("1-based", "as such lists have them")
         spans = (
@@ -130,8 +131,10 @@ class List:
 
     def _first(self, record: Record, end: int | None, convention: str, shift: int) -> int:
         """The 1-based position of a record, of an insertion the base behind it."""
-        if convention in ("SPDI", "HGVS"):
+        if convention == "HGVS" or (convention == "SPDI" and self._where == "auto"):
             return record.pos
+        if convention == "SPDI":
+            return record.pos - 1 + shift
         if record.ref != "-" or record.note == ORDER_UNKNOWN:
             return record.pos + shift
         if end is not None:  # VEP writes the base behind it first; all others that before it
@@ -159,7 +162,7 @@ class List:
 
     def _body(self) -> Iterator[tuple[int, str]]:
         """Line and text of each row: no headings, no comments, no blank lines."""
-        for number, text in self._read():
+        for number, text in _texts(self.path):
             if number > self.layout.header and text.strip() and not _is_comment(text):
                 yield number, text
 
@@ -184,14 +187,17 @@ class List:
             fields = (printable(text), "", "", "", "")
             return Row(Malformed(number, line, what, fields, stops=text not in _NOT_KNOWN))
         pos, ref, alt = found.complete(self._bases)
+        effect = "alt" if self.layout.effect else ""
         id = cells[self.layout.columns["id"]] if "id" in self.layout.columns else text
-        record = parse(number, line, found.chrom, str(pos), id, ref, alt, True)
+        record = parse(number, line, found.chrom, str(pos), id, ref, alt, True, effect=effect)
         return Row(record, None, found.convention)
 
     def _bases(self, chrom: str, pos: int, n: int) -> str:
         """What the reference has there, N where it has nothing."""
-        contig = None if self.reference is None else self.reference.contig(chrom)
-        there = b"" if contig is None else self.reference.fetch(contig, pos - 1, pos - 1 + n)
+        contigs = () if self.reference is None else self.reference.meaning(chrom).contigs
+        there = (
+            self.reference.fetch(contigs[0], pos - 1, pos - 1 + n) if len(contigs) == 1 else b""
+        )
         return there.translate(FIRST_BASE).decode().ljust(n, "N")
 
     def _listed(self, number: int, line: int, cells: list[str]) -> Row:
@@ -209,7 +215,8 @@ class List:
         pos, end = _number(pos), _number(cell.get("end", ""))
         id = cell.get("id", ".")
         id = "." if id in _NOT_KNOWN else id
-        record = parse(number, line, chrom, pos, id, ref, alt, True, note)
+        effect = _effect(self.layout.effect, cell, ref, alt)
+        record = parse(number, line, chrom, pos, id, ref, alt, True, note, effect)
         return Row(record, int(end) if end.isdigit() and end.isascii() else None)
 
 
@@ -241,6 +248,14 @@ def _alleles(cell: dict[str, str]) -> tuple[str, str, str]:
     if "/" in alt and alt.split("/")[0] == ref:
         alt = alt.removeprefix(f"{ref}/").replace("/", ",")
     return ref, alt, ORDER_UNKNOWN if cell.get("provisional") == "Y" and "," not in alt else ""
+
+
+def _effect(meaning: str, cell: dict[str, str], ref: str, alt: str) -> str:
+    """Which allele, as listed, an effect is of; '' where the tool does not say."""
+    allele = cell.get(meaning, "").upper()
+    if allele in ("", ref.upper()):
+        return "ref" if allele else ""
+    return "alt" if allele == alt.upper() else ""
 
 
 def _candidates(record: Record) -> tuple[str, ...]:

@@ -20,7 +20,7 @@ CLEAR = 10
 
 @dataclass(frozen=True)
 class Positions:
-    """`convention`: one of `CONVENTIONS`, or who defines it; `why`: what says so, for the log."""
+    """`convention`: one of `CONVENTIONS`, or where it is defined; `why`: what says so."""
 
     convention: str
     why: str
@@ -54,12 +54,12 @@ def decide(source: str, spans: Iterable[Span], reference: Reference | None) -> P
         if span.end is not None:
             ends[0] += any(span.end - span.start == len(ref) - 1 for ref in bases)
             ends[1] += any(span.end - span.start == len(ref) for ref in bases)
-        contig = None if reference is None else reference.contig(span.chrom)
-        if contig is None:
+        contigs = () if reference is None else reference.meaning(span.chrom).contigs
+        if len(contigs) != 1:
             continue
         n += 1
         there = [
-            any(reference.fetch(contig, at, at + len(r)) == r.upper().encode() for r in bases)
+            any(reference.has(contigs[0], at, ref.upper()) for ref in bases)
             for at in (span.start - 1, span.start)
         ]
         fits = [count + here for count, here in zip(fits, there, strict=True)]

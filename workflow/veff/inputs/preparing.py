@@ -53,28 +53,34 @@ def prepare(
     max_allele_length: int = 500,
     max_ref_mismatch: float = 0.01,
     malformed_rows: str = "error",
+    positions: str = "auto",
 ) -> dict:
     """Read variants, give each allele a status, and write two Parquet files in one folder.
 
     ``alleles``: every allele of the input, in its order and with its keys: allele_id (0, 1, ...),
     record, chrom, pos (null if no number), id, ref, alt as the input has them (but for lists: a
-    missing REF is filled in, an order of alleles settled by the reference); status (one of
-    `STATUSES`), reason (one line; for ``ok`` empty or a remark); contig (its name in
-    the reference, null if it is not there); scored_pos, scored_ref, scored_alt: as what it is
-    scored, written as ``bcftools norm`` does (null if it is not); scored_as (the allele_id under
-    which its scores stand: its own, or of a ``duplicate`` the first; null if it has none).
+    missing REF is filled in, an order of alleles settled by the reference); effect_is (``alt`` or
+    ``ref``, where a tool's table says of which of them an effect is, else ``unknown``); status
+    (one of `STATUSES`), reason (one line; for ``ok`` empty or a remark); contig (its name in the
+    reference, null if it is not there); scored_pos, scored_ref, scored_alt: as what it is scored,
+    written as ``bcftools norm`` does (null if it is not); scored_as (the allele_id under which
+    its scores stand: its own, or of a ``duplicate`` the first; null if it has none).
     ``scoreable``: the alleles to score, trimmed and left-aligned, in the order of contig, start,
     ref_len, alt; start is 0-based; each row group is a chunk of ``chunk_size`` alleles, or of more
     where there would be more than ``most_chunks``, the last one smaller.
 
-    Returns records, alleles, statuses (counts), scoreable, chunks, ref_checked (alleles whose
-    REF was compared), contigs_unmatched (alleles by name of contig).
+    ``positions``: how a list counts them, as `records.Variants` takes it.
+
+    Returns read_as (form, positions, and why those), records, alleles, statuses (counts),
+    scoreable, chunks, ref_checked (alleles whose REF was compared), contigs_unmatched (alleles by
+    name of contig).
 
     Raises `InputError` when no contig of the input is in the reference, when one may be two of
     them, when more REF differ from the reference than ``max_ref_mismatch`` of them by chance, and
     for rows that cannot be parsed unless ``malformed_rows`` is ``'skip'``.
     """
-    rows = records.Variants(variants, malformed_rows, reference)
+    rows = records.Variants(variants, malformed_rows, reference, positions)
+    logging.info("%s: read as %s; positions are %s: %s", variants, *rows.read_as.values())
     judge = Judge(reference, rows, str(variants), max_allele_length, max_ref_mismatch)
     with tempfile.TemporaryDirectory(dir=alleles.parent, prefix=".prepare-") as scratch:
         scratch = Path(scratch)
@@ -97,6 +103,7 @@ def prepare(
         atomic.put(scratch / "scoreable", scoreable)
         atomic.put(scratch / "alleles", alleles)
     return {
+        "read_as": rows.read_as,
         "records": judge.records,
         "alleles": judge.alleles,
         "statuses": {status: statuses[status] for status in STATUSES},

@@ -26,6 +26,9 @@ class Record(NamedTuple):
     ``ORDER_UNKNOWN``: the list (a plink ``.bim``, effect and other allele of a GWAS) does not
     say which allele is the reference's; ``ref`` is allele 2 or the other allele, ``alts`` the
     one remaining, to be swapped where only that one matches the reference.
+
+    ``effect``: in the table of a tool that says so, ``'alt'`` or ``'ref'``: of which of the two,
+    as they stand in the record, an effect is.
     """
 
     number: int  # 0-based, malformed rows counted
@@ -36,6 +39,7 @@ class Record(NamedTuple):
     ref: str
     alts: tuple[str, ...]
     note: str = ""
+    effect: str = ""
 
 
 class Malformed(NamedTuple):
@@ -58,6 +62,7 @@ def parse(
     alt: str,
     in_list: bool = False,
     note: str = "",
+    effect: str = "",
 ) -> Record | Malformed:
     """A record of five strings, or what is wrong with them.
 
@@ -81,7 +86,7 @@ def parse(
     elif len(alts) > MOST_ALTS:
         what = f"{len(alts):,} alternate alleles; a VCF or BCF that htslib reads has {MOST_ALTS:,}"
     else:
-        return Record(number, line, chrom, position, id or ".", ref, alts, note)
+        return Record(number, line, chrom, position, id or ".", ref, alts, note, effect)
     return Malformed(number, line, what, tuple(map(printable, (chrom, pos, id, ref, alt))))
 
 

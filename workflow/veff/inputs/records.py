@@ -15,7 +15,7 @@ __all__ = ["NO_REF", "ORDER_UNKNOWN", "Malformed", "Record", "Variants", "read"]
 
 
 class Variants:
-    """The records of a VCF, a BCF, a list, or a text such as ``chr1:123:A:G,chr1:456:C:T``.
+    """The records of a VCF, a BCF or a list of variants.
 
     What a file is follows from its content, whatever its suffix, with one exception: a file
     called ``.vcf`` or ``.bcf`` is never taken for a list. Text may be plain, gzip or bgzip. It is
@@ -26,7 +26,7 @@ class Variants:
     ``reference``: for what a list leaves to it. ``positions``: ``'auto'``, or how a list counts
     them, ``'1-based'`` or ``'0-based'``.
 
-    ``form`` says what was read, ``positions`` how positions are counted, and ``why``.
+    ``read_as`` says what was read (form), how positions are counted (positions), and why.
 
     Raises ``InputError`` naming file and line: as above, or when the file as a whole is not
     what it must be (no header, truncated, not a file, standard input, an unknown layout).
@@ -34,22 +34,24 @@ class Variants:
 
     def __init__(
         self,
-        path: Path | str,
+        path: Path,
         malformed_rows: str = "error",
         reference: Reference | None = None,
         positions: str = "auto",
     ):
         self.path, self._strict = path, malformed_rows == "error"
         self._kind = formats.kind(path)
-        self.form, self.positions, self.why = self._kind.upper(), "1-based", "by definition"
         self._list = List(path, reference, positions) if self._kind == "list" else None
         if self._list is not None:
-            layout, place = self._list.layout, self._list.positions
-            self.form = "list: " + " ".join(filter(None, (layout.name, layout.source)))
-            self.positions, self.why = place.convention, place.why
-        elif positions == "0-based":
+            layout, where = self._list.layout, self._list.positions
+            form = " ".join(filter(None, ("list:", layout.name, layout.source)))
+            said = form, where.convention, where.why
+        else:
+            said = self._kind.upper(), "1-based", "by definition"
+        self.read_as = dict(zip(("form", "positions", "why"), said, strict=True))
+        if self._list is None and positions == "0-based":
             raise InputError(
-                f"{path}: positions: 0-based, but those of a {self.form} count from 1 by "
+                f"{path}: positions: 0-based, but those of a {said[0]} count from 1 by "
                 "definition; leave it out, or give a list"
             )
 
@@ -87,7 +89,7 @@ def _fault(row: Record | Malformed) -> str:
 
 
 def read(
-    path: Path | str,
+    path: Path,
     malformed_rows: str = "error",
     reference: Reference | None = None,
     positions: str = "auto",

@@ -99,6 +99,7 @@ def named(config: dict) -> dict:
 
 def run(
     config: dict,
+    variants: Path,
     contigs: Path,
     prepared: Path,
     models: Path,
@@ -139,7 +140,7 @@ def run(
             "sha256": reference["sha256"],
             "assembly": reference["assembly"],
         },
-        "variants": {"path": told["variants"], "sha256": sha256(config["variants"])},
+        "variants": {"path": told["variants"], "sha256": sha256(variants)},
         "models": [one.plain() for one in checkpoints],
         "catv1": descriptions.origin(checkpoints),
         "duplicates": descriptions.duplicates(checkpoints),

@@ -34,6 +34,7 @@ def annotate(
     info: Iterable[str],
     contigs: dict[str, int],
     reference: Reference | None = None,
+    positions: str = "auto",
 ) -> bool:
     """Write all records of `variants` to `out`, in order, with more in their INFO column.
 
@@ -43,7 +44,8 @@ def annotate(
     ``info``: for each row of the input, as `records.read` counts them, the text to add, such as
     ``CHERI_STATUS=ok,duplicate;CHERI_LOGFC=0.1,.``, or ``''``; a malformed row's is not used.
     ``contigs``: names and lengths, for ``##contig`` lines that the input lacks.
-    ``reference``: for the alleles of a list that a VCF cannot hold as they are.
+    ``reference``: for the alleles of a list that a VCF cannot hold as they are, and, with
+    ``positions``, for reading it, as in `records.Variants`.
 
     All else of a VCF is kept to the byte, but for line ends, empty columns, which become ``.``,
     and what would keep others from reading it: no ``##fileformat``, names that are used and not
@@ -54,7 +56,7 @@ def annotate(
 
     Returns whether the output is indexed: not where records are out of order, as the log says.
     """
-    header, columns, rows = _source(variants, reference)
+    header, columns, rows = _source(variants, reference, positions)
     added = _Added(columns)
     left_out = 0
     with tempfile.TemporaryDirectory(dir=out.parent, prefix=f".{out.name}.") as scratch:
@@ -86,7 +88,7 @@ def annotate(
 
 
 def _source(
-    variants: Path, reference: Reference | None
+    variants: Path, reference: Reference | None, positions: str
 ) -> tuple[list[bytes], list[bytes], Iterator[bytes | None]]:
     """Header lines, names of columns, and the rows as VCF text, None for a malformed one."""
     match formats.kind(variants):
@@ -104,7 +106,7 @@ def _source(
             return header, columns.split(b"\t"), rows
         case "list":
             columns = [name.encode() for name in VCF_COLUMNS[:8]]
-            rows = records.read(variants, "skip")
+            rows = records.read(variants, "skip", reference, positions)
             return [], columns, (_listed(row, reference) for row in rows)
 
 
@@ -123,10 +125,10 @@ def _listed(row: Record | Malformed, reference: Reference | None) -> bytes | Non
 
 def _completed(row: Record, reference: Reference) -> tuple[int, str, list[str]]:
     """Position, REF and ALTs of a list's record, as `variants` reads it and VCF writes it."""
-    contig = reference.contig(row.chrom)
+    contigs = reference.meaning(row.chrom).contigs
 
     def there(pos: int, n: int) -> str:
-        bases = b"" if contig is None else reference.fetch(contig, pos - 1, pos - 1 + n)
+        bases = reference.fetch(contigs[0], pos - 1, pos - 1 + n) if len(contigs) == 1 else b""
         return bases.translate(FIRST_BASE).decode().ljust(n, "N")
 
     pos, alleles = row.pos, ["" if allele == "-" else allele for allele in (row.ref, *row.alts)]
