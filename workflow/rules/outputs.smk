@@ -52,7 +52,8 @@ rule collect:
         **asks(to_go_through(tables=len(EXPERIMENTS))),
     params:
         bundles=len(BUNDLES),
-        experiments=[one.name for one in EXPERIMENTS],
+        # By a function, since a list's braces would be wildcards.
+        experiments=lambda wildcards: [one.name for one in EXPERIMENTS],
         partitioned=PARTITIONED,
         nulls=NULLS and NULLS | {"peaks": peaks_of(EXPERIMENTS)},
         fdr=config["fdr"],
