@@ -8,6 +8,7 @@ import io
 import json
 import logging
 import os
+import re
 import shutil
 import socket
 import stat
@@ -568,3 +569,14 @@ def test_without_a_place_for_locks_the_first_gpu_is_taken(monkeypatch, caplog):
     monkeypatch.setattr(node, "private", no)
     assert gpus._lock_one([H200]) == H200
     assert "no GPU is locked" in caplog.text
+
+
+def test_every_test_that_the_page_names_is_there():
+    tests, file, n = Path(__file__).parents[1], "", 0
+    for line in (tests.parent / "docs/trust.md").read_text().splitlines():
+        for where, name in re.findall(r"`(…|[\w/]+\.py)::(\w+)`", line):
+            file = file if where == "…" else where
+            path = tests.parent / file if "/" in file else tests / "unit" / file
+            assert f"def {name}(" in path.read_text(), f"{file}::{name}"
+            n += 1
+    assert n > 30
