@@ -151,7 +151,16 @@ def test_damaged_vcfs_are_annotated_row_for_row(tmp_path):
         if rows is None:
             continue
         said = f"seed {SEED}: {data!r}"
-        annotate(path, out, new, (f"CHERI_N={row.number}" for row in rows), {})
+        annotate(
+            path,
+            out,
+            new,
+            [
+                (None if isinstance(row, Malformed) else row, f"CHERI_N={row.number}")
+                for row in rows
+            ],
+            {},
+        )
         with gzip.open(out) as file:
             written = [line.split(b"\t") for line in file if not line.startswith(b"#")]
         kept = [row for row in rows if not isinstance(row, Malformed)]

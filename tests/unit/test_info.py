@@ -34,6 +34,10 @@ def annotated(tmp_path):
     summary = {
         "allele_id": range(4),
         "record": [0, 0, 1, 2],
+        "chrom": ["1"] * 4,
+        "pos": [5, 5, 7, 9],
+        "id": ["."] * 4,
+        "ref": ["A"] * 4,
         "alt": ["C", "G", ".", "<DEL>"],
         "status": ["ok", "duplicate", "no_alt", "symbolic"],
         "max_logfc": [0.123456789, -2.0, None, None],

@@ -246,7 +246,16 @@ def test_fasta(name, tmp_path):
 def annotated(path, out):
     """Annotate each record with its number; returns how many rows are no records."""
     rows = list(records.read(path, "skip"))
-    annotate(path, out, NEW, (f"CHERI_STATUS=n{row.number}" for row in rows), {})
+    annotate(
+        path,
+        out,
+        NEW,
+        [
+            (None if isinstance(row, Malformed) else row, f"CHERI_STATUS=n{row.number}")
+            for row in rows
+        ],
+        {},
+    )
     return rows
 
 

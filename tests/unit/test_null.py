@@ -193,7 +193,7 @@ def test_the_reference_set_of_an_experiment_with_peaks_are_its_peaks(tiny, tmp_p
     peaks.write_text(f"one\t500\t520{rest}\t3\ntwo\t900\t950{rest}\t-1\none\t0\t90\n")
     regions = tmp_path / "regions.bed"
     regions.write_text("two\t500\t1500\n")
-    settings = SETTINGS | {"peaks": {"a": str(peaks)}, "regions": str(regions)}
+    settings = SETTINGS | {"peaks": {"a": peaks}, "regions": regions}
     a, b = tiny.experiment("a", (0,)), tiny.experiment("b", (0,))
     (of_a, of_b), wanted = make(tiny, tmp_path / "nulls", [a, b], settings)
     assert of_a.drop_columns("reference_counts") == of_b.drop_columns("reference_counts")
@@ -295,7 +295,7 @@ def test_the_content_of_the_regions_counts_not_their_path(tmp_path):
     for name, text in (("x", "one\t5\t9\n"), ("y", "one\t5\t9\n"), ("z", "one\t5\t8\n")):
         (tmp_path / name).write_text(text)
         own = Experiment("a", (a_fold("a"),))
-        regions = SETTINGS | {"regions": str(tmp_path / name)}
+        regions = SETTINGS | {"regions": tmp_path / name}
         (identity,) = null.identities([own], "", regions, HOW).values()
         digests.add(null.digest(identity))
     assert len(digests) == 2

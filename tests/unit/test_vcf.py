@@ -6,8 +6,10 @@ import pysam
 import pysam.bcftools
 import pytest
 
+from veff.errors import InputError
 from veff.inputs import formats, records, reference
-from veff.outputs.vcf import annotate
+from veff.inputs.judging import Judge
+from veff.outputs import vcf
 
 NEW = [
     '##INFO=<ID=CHERI_STATUS,Number=A,Type=String,Description="Status">',
@@ -35,6 +37,27 @@ TEXTS = [
     "",
     "CHERI_STATUS=ok;CHERI_LOGFC=0",
 ]
+
+
+def annotate(path, out, header, texts, contigs, genome=None):
+    """`vcf.annotate` with the records as they were prepared."""
+    rows = list(records.read(path, "skip", genome))
+    prepared = [row if isinstance(row, records.Record) else None for row in rows]
+    if genome is not None:
+        prepared = settled(rows, genome)
+    return vcf.annotate(path, out, header, zip(prepared, texts, strict=True), contigs, genome)
+
+
+def settled(rows, genome):
+    """Records of a list as the table of alleles has them, their order of alleles settled."""
+    table, _ = Judge(genome, rows, "list", 500, 1.0).block(rows)
+    found = {}
+    for one in table.to_pylist():
+        place = [one[name] for name in ("chrom", "pos", "id", "ref")]
+        before = found.setdefault(one["record"], records.Record(one["record"], 0, *place, ()))
+        alts = () if one["alt"] == "." else (one["alt"],)
+        found[one["record"]] = before._replace(alts=(*before.alts, *alts))
+    return list(found.values())
 
 
 def write(path, text):
@@ -234,8 +257,10 @@ def test_an_error_leaves_the_earlier_output_and_nothing_half_written(tmp_path, n
     rows = ["1\t5\t.\tA\tC\t.\t.\t.", "1\t6\t.\tA\tC\t.\t.\t."]
     path, out = write(tmp_path / "in.vcf", sites(*rows)), tmp_path / "out.vcf.gz"
     write(out, "earlier")
-    with pytest.raises(ValueError, match="zip"):
-        annotate(path, out, NEW, [""] * n, {})
+    prepared = list(records.read(path))
+    info = [(row, "") for row in [*prepared, prepared[0]][:n]]
+    with pytest.raises(InputError, match=r"record [23] is not the one that was prepared"):
+        vcf.annotate(path, out, NEW, info, {})
     assert out.read_text() == "earlier"
     assert sorted(p.name for p in tmp_path.iterdir()) == ["in.vcf", "out.vcf.gz"]
 

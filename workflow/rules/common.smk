@@ -1,4 +1,6 @@
+import functools
 import os
+import sys
 import time
 import yaml
 from dataclasses import asdict
@@ -8,8 +10,8 @@ from snakemake.exceptions import WorkflowError
 from snakemake.utils import validate
 
 from veff import config as settings
-from veff import atomic, forecast, job, plan, resources
-from veff.inputs import notations
+from veff import atomic, forecast, job, outdir, plan, resources
+from veff.inputs import identity, notations
 from veff.models import descriptions, sheet
 from veff.scoring.how import How
 from veff.errors import InputError
@@ -20,11 +22,17 @@ try:
     settings.typed(config)
     settings.check(config, yaml.safe_load(Path(SCHEMA).read_text()))
     validate(config, SCHEMA)  # fills in the defaults
-    EXPERIMENTS = sheet.read(config["models"], config["catv1_revision"])
+    OUT = config["outdir"].rstrip("/")
+    HASHES = Path(OUT, outdir.MARK, "inputs.json")
+    # The processes that a run starts, on other nodes perhaps, read this file again: as it was.
+    earlier = {} if workflow.is_main_process else identity.recorded(HASHES)
+    SHEET = identity.Input.expecting(config["models"], earlier.get(config["models"]))
+    EXPERIMENTS = sheet.read(SHEET, config["catv1_revision"])
+    if workflow.is_main_process:
+        outdir.check(Path(OUT))
 except InputError as error:
     raise WorkflowError(str(error)) from None
 
-OUT = config["outdir"].rstrip("/")
 # Alleles in place of a file, such as chr1:123:A:G,chr1:456:C:T, become a list.
 INLINE = (
     [] if Path(config["variants"]).is_file() else notations.inline(config["variants"])
@@ -59,6 +67,42 @@ HOW = asdict(
         version=SCORE_VERSION,
     )
 )
+
+
+@functools.cache
+def identities():
+    """The SHA-256 of each file that the user named, as it was when the run began.
+
+    It is first asked for while the graph of jobs is built. Where that is to be carried out, the
+    folder of the results is claimed with it.
+    """
+    if not workflow.is_main_process:
+        return identity.recorded(HASHES)
+    carried_out = workflow.executor_plugin is not None and not workflow.dryrun
+    named = [
+        None if INLINE else VARIANTS,
+        *(config[key] for key in ("reference", "contig_aliases")),
+        *(NULLS.get("regions"), *ANNOTATIONS.values(), *peaks_of(EXPERIMENTS).values()),
+        *(path for one in EXPERIMENTS for path in one.files),
+    ]
+    try:
+        if carried_out:
+            outdir.claim(Path(OUT))
+        sheet_too = {config["models"]: SHEET.sha256}
+        return identity.now(filter(None, named), HASHES, carried_out, sheet_too)
+    except InputError as error:
+        sys.exit(f"error: {error}")  # an exception would come out with a traceback
+
+
+def claimed(wildcards):
+    """No file; an input of the rules that come first, so that all starts with `identities`."""
+    identities()
+    return []
+
+
+def sha256(*paths):
+    """The parameter by which a rule runs again when the content of these files is another one."""
+    return lambda wildcards: {path: identities()[path] for path in filter(None, paths)}
 
 
 wildcard_constraints:

@@ -1,6 +1,7 @@
 rule reference:
     input:
-        config["reference"],
+        fasta=config["reference"],
+        claimed=claimed,
     output:
         bases=f"{OUT}/reference/bases.u8",
         contigs=f"{OUT}/reference/contigs.json",
@@ -10,6 +11,8 @@ rule reference:
         "../../envs/cpu.yaml"
     resources:
         **asks(to_read("reference")),
+    params:
+        sha256=sha256(config["reference"]),
     script:
         "../scripts/reference.py"
 
@@ -51,5 +54,6 @@ checkpoint prepare:
         max_ref_mismatch=config["max_ref_mismatch"],
         malformed_rows=config["malformed_rows"],
         positions=config["positions"],
+        sha256=sha256(None if INLINE else VARIANTS, config["contig_aliases"]),
     script:
         "../scripts/prepare.py"

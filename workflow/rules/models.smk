@@ -8,6 +8,8 @@ localrules:
 
 # Where the network is: on the machine that Snakemake was started on, never in a GPU job.
 rule download:
+    input:
+        claimed=claimed,
     output:
         f"{OUT}/models/{{bundle}}/downloads.json",
     log:
@@ -29,6 +31,7 @@ rule inspect:
     input:
         checkpoints=checkpoint_files,
         downloads=downloads,
+        claimed=claimed,
     output:
         f"{OUT}/models/{{bundle}}/inspected.json",
     log:
@@ -41,6 +44,7 @@ rule inspect:
         experiments=lambda wildcards: [
             one.predicting for one in BUNDLES[wildcards.bundle]
         ],
+        sha256=lambda wildcards: sha256(*checkpoint_files(wildcards))(wildcards),
     script:
         "../scripts/inspect_models.py"
 

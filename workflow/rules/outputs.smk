@@ -23,6 +23,11 @@ rule nearby:
     params:
         files=ANNOTATIONS,
         peaks_of=peaks_of(EXPERIMENTS),
+        sha256=sha256(
+            *ANNOTATIONS.values(),
+            *peaks_of(EXPERIMENTS).values(),
+            config["contig_aliases"],
+        ),
     script:
         "../scripts/nearby.py"
 
@@ -33,7 +38,9 @@ rule collect:
         annotations=rules.nearby.output[0] if ANNOTATED else [],
         answers=parts("answers"),
         folds=parts("folds"),
+        jobs=parts("jobs"),
         nulls=nulls("parquet"),
+        null_jobs=nulls("json"),
         regions=NULLS.get("regions") or [],
         peaks=list(peaks_of(EXPERIMENTS).values()),
         models=rules.models.output.models,
@@ -58,6 +65,7 @@ rule collect:
         nulls=NULLS and NULLS | {"peaks": peaks_of(EXPERIMENTS)},
         fdr=config["fdr"],
         how=HOW,
+        sha256=sha256(NULLS.get("regions"), *peaks_of(EXPERIMENTS).values()),
     script:
         "../scripts/collect.py"
 
@@ -96,13 +104,13 @@ rule annotate:
     params:
         experiments=config["info_experiments"],
         positions=config["positions"],
+        sha256=sha256(None if INLINE else VARIANTS),
     script:
         "../scripts/annotate.py"
 
 
 rule provenance:
     input:
-        variants=VARIANTS,
         contigs=rules.reference.output.contigs,
         prepared=rules.prepare.output.summary,
         models=rules.models.output.models,

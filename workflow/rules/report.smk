@@ -54,5 +54,7 @@ rule report:
         "../../envs/cpu.yaml"
     resources:
         **asks(to_go_through(tables=len(EXPERIMENTS))),
+    params:
+        sha256=sha256(config["contig_aliases"]),
     script:
         "../scripts/report.py"

@@ -42,5 +42,8 @@ rule null:
         how=HOW,
         nulls=lambda wildcards: NULLS | {"peaks": peaks_of(BUNDLES[wildcards.bundle])},
         folder=NULLS.get("dir") or f"{OUT}/nulls",
+        sha256=lambda wildcards: sha256(
+            NULLS.get("regions"), *peaks_of(BUNDLES[wildcards.bundle]).values()
+        )(wildcards),
     script:
         "../scripts/null.py"

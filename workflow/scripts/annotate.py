@@ -5,6 +5,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 
 from veff import autotune, job
+from veff.inputs.identity import Input
 from veff.inputs.reference import Reference
 from veff.models import experiment
 from veff.outputs import info, vcf
@@ -20,8 +21,9 @@ with job.logged(snakemake.log[0], snakemake.resources.attempt):
         snakemake.params.experiments,
         pq.read_metadata(files.summary).num_rows,
     )
+    given = Input.all(snakemake.params.sha256)
     vcf.annotate(
-        Path(files.variants),
+        given.get(files.variants) or Input(files.variants),
         Path(snakemake.output[0]),
         info.header(experiments),
         info.texts(files.summary, experiments),

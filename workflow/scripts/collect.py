@@ -14,7 +14,9 @@ with job.logged(snakemake.log[0], snakemake.resources.attempt):
     nulls, peaks = {}, {}
     if params.nulls:
         sha256, peaks = atomic.read_json(files.contigs)["sha256"], params.nulls["peaks"]
-        nulls = null.identities(experiments, sha256, params.nulls, how)
+        asked = null.checked(params.nulls, params.sha256)
+        nulls = null.identities(experiments, sha256, asked, how)
+    collect.check([*files.answers, *files.folds, *files.nulls], [*files.jobs, *files.null_jobs])
     collect.collect(
         files.alleles,
         collect.by_bundle(files.answers, params.bundles),

@@ -10,5 +10,5 @@ with job.logged(snakemake.log[0], snakemake.resources.attempt):
     downloads = snakemake.input.downloads
     record = atomic.read_json(downloads) if downloads else {}
     requests = [Request(**one) for one in snakemake.params.experiments]
-    found = checkpoint.inspect(requests, record)
+    found = checkpoint.inspect(requests, record, snakemake.params.sha256)
     atomic.write_json(snakemake.output[0], [one.plain() for one in found])

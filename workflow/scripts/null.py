@@ -21,7 +21,8 @@ with job.logged(snakemake.log[0], snakemake.resources.attempt):
     reference = Reference.open(Path(files.bases).parent)
     checkpoints = experiment.read(files.models)
     experiments = experiment.experiments(checkpoints)
-    wanted = null.identities(experiments, reference.sha256, params.nulls, how)
+    asked = null.checked(params.nulls, params.sha256)
+    wanted = null.identities(experiments, reference.sha256, asked, how)
 
     def answers(*what) -> list:
         sizes = {"batch_size": setup["batch_size"], "threads": snakemake.threads}
@@ -30,7 +31,7 @@ with job.logged(snakemake.log[0], snakemake.resources.attempt):
     nulls = null.make(
         experiments,
         reference,
-        params.nulls,
+        asked,
         wanted,
         Path(params.folder),
         answers,
@@ -41,5 +42,6 @@ with job.logged(snakemake.log[0], snakemake.resources.attempt):
         n_alleles=params.nulls["n"],
         n_models=len(checkpoints),
         tuned=autotune.report(),
+        parts=[output.nulls],
     )
     atomic.write_record(output.job, record)

@@ -4,16 +4,19 @@ from pathlib import Path
 
 from veff import atomic, autotune, job, plan
 from veff.inputs import preparing
+from veff.inputs.identity import Input
 from veff.inputs.reference import Reference
 
 with job.logged(snakemake.log[0], snakemake.resources.attempt):
     autotune.enable()
     params, output = snakemake.params, snakemake.output
     folder = Path(snakemake.input.reference[0]).parent
-    aliases = Path(snakemake.input.aliases) if snakemake.input.aliases else None
+    given = Input.all(params.sha256)
+    source = given.get(snakemake.input.variants) or Input(snakemake.input.variants)
+    aliases = given[snakemake.input.aliases] if snakemake.input.aliases else None
     cut = plan.Cut(**params.cut)
     summary = preparing.prepare(
-        Path(snakemake.input.variants),
+        source,
         Reference.open(folder, aliases),
         Path(output.alleles),
         Path(output.scoreable),
@@ -24,4 +27,5 @@ with job.logged(snakemake.log[0], snakemake.resources.attempt):
         malformed_rows=params.malformed_rows,
         positions=params.positions,
     )
-    atomic.write_json(output.summary, summary | {"cut": params.cut})
+    summary |= {"cut": params.cut, "sha256": source.sha256}
+    atomic.write_json(output.summary, summary)

@@ -10,7 +10,6 @@ with job.logged(snakemake.log[0], snakemake.resources.attempt):
     files = snakemake.input
     record = provenance.run(
         snakemake.params.config,
-        files.variants,
         files.contigs,
         files.prepared,
         files.models,

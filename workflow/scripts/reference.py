@@ -4,7 +4,9 @@ from pathlib import Path
 
 from veff import autotune, job
 from veff.inputs import reference
+from veff.inputs.identity import Input
 
 with job.logged(snakemake.log[0], snakemake.resources.attempt):
     autotune.enable()
-    reference.build(Path(snakemake.input[0]), Path(snakemake.output.bases).parent)
+    given = Input.all(snakemake.params.sha256)
+    reference.build(given[snakemake.input.fasta], Path(snakemake.output.bases).parent)

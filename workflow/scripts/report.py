@@ -3,12 +3,14 @@
 from pathlib import Path
 
 from veff import autotune, job, report
+from veff.inputs.identity import Input
 from veff.inputs.reference import Reference
 
 with job.logged(snakemake.log[0], snakemake.resources.attempt):
     autotune.enable()
     files = snakemake.input
-    aliases = Path(files.aliases) if files.aliases else None
+    given = Input.all(snakemake.params.sha256)
+    aliases = given[files.aliases] if files.aliases else None
     report.build(
         Path(snakemake.output[0]),
         alleles=Path(files.alleles),

@@ -36,5 +36,6 @@ with job.logged(snakemake.log[0], snakemake.resources.attempt):
         n_alleles=len(alleles),
         n_models=len(checkpoints),
         tuned=autotune.report(),
+        parts=[output.answers, output.folds],
     )
     atomic.write_record(output.job, record)

@@ -27,7 +27,11 @@ def write_parquets(paths: Sequence[str | Path], items: Iterable[Sequence[pa.Tabl
     first = next(items)
     with ExitStack() as stack:
         writers = [
-            stack.enter_context(pq.ParquetWriter(stack.enter_context(aside(path)), table.schema))
+            stack.enter_context(
+                pq.ParquetWriter(
+                    stack.enter_context(aside(path)), table.schema, write_page_checksum=True
+                )
+            )
             for path, table in zip(paths, first, strict=True)
         ]
         for item in chain([first], items):

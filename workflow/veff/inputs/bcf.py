@@ -6,6 +6,7 @@ from pathlib import Path
 import pysam
 
 from veff.errors import InputError
+from veff.inputs.identity import pinned
 from veff.inputs.record import Malformed, Record, parse
 
 
@@ -19,7 +20,7 @@ def rows(
     number = 0
     loudness = pysam.set_verbosity(0)  # what htslib has to say is in the exception
     try:
-        with pysam.VariantFile(str(path), drop_samples=not samples) as file:
+        with pinned(path) as raw, pysam.VariantFile(raw, drop_samples=not samples) as file:
             for number, row in enumerate(file):
                 id, alt = row.id or ".", ",".join(row.alts or ".")
                 record = parse(number, number + 1, row.chrom, str(row.pos), id, row.ref or "", alt)

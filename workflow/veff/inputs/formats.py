@@ -73,7 +73,8 @@ def lines(path: Path) -> Iterator[bytes]:
         compressed = raw.read(2) == b"\x1f\x8b"
     number = 0
     try:
-        with io.BufferedReader(gzip.open(path)) if compressed else path.open("rb") as stream:
+        with path.open("rb") as raw:
+            stream = io.BufferedReader(gzip.GzipFile(fileobj=raw)) if compressed else raw
             if stream.peek(2)[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
                 stream = (
                     line.encode() for line in io.TextIOWrapper(stream, "utf-16", newline="\n")

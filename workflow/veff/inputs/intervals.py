@@ -1,6 +1,7 @@
 """Which intervals of the reference does a BED or a GTF file hold?"""
 
 import gzip
+import io
 import logging
 import re
 import zlib
@@ -52,8 +53,10 @@ def _lines(path: Path) -> Iterator[tuple[int, str]]:
     """The rows of a file, plain or gzip, and their line numbers."""
     try:
         with path.open("rb") as raw:
-            opened = gzip.open if raw.read(2) == b"\x1f\x8b" else open
-        with opened(path, "rt", encoding="utf-8") as file:
+            compressed = raw.read(2) == b"\x1f\x8b"
+        with path.open("rb") as raw:
+            stream = gzip.GzipFile(fileobj=raw) if compressed else raw
+            file = io.TextIOWrapper(stream, encoding="utf-8")
             for number, line in enumerate(file, 1):
                 if line.strip() and not line.startswith(("#", "track", "browser")):
                     yield number, line.rstrip("\r\n")

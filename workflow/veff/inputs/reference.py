@@ -1,7 +1,6 @@
 """What bases stand at (contig, start, end), under which names, and which assembly this is."""
 
 import gzip
-import hashlib
 import json
 import mmap
 import zlib
@@ -15,6 +14,7 @@ from veff.atomic import aside, write_json
 from veff.errors import InputError
 from veff.inputs.assemblies import assembly
 from veff.inputs.contigs import Contigs, Meaning
+from veff.inputs.identity import Input
 
 IUPAC = b"ACGTUNRYSWKMBDHV"
 BLOCK = 1 << 24  # bytes of FASTA that are in memory at once
@@ -43,6 +43,7 @@ def build(fasta: Path, folder: Path) -> None:
     contig twice.
     """
     folder.mkdir(parents=True, exist_ok=True)
+    fasta = fasta if isinstance(fasta, Input) else Input(fasta)
     names, lengths = [], []
     with aside(folder / "bases.u8") as bases:
         with bases.open("wb") as out:
@@ -58,15 +59,10 @@ def build(fasta: Path, folder: Path) -> None:
             "names": names,
             "lengths": lengths,
             "offsets": [0, *np.cumsum(lengths[:-1]).tolist()],
-            "sha256": _sha256(fasta),
+            "sha256": fasta.sha256,
             "assembly": assembly(names, lengths),
         }
     write_json(folder / "contigs.json", contigs)
-
-
-def _sha256(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _contigs(fasta: Path) -> Iterator[tuple[str | None, bytes]]:
@@ -77,7 +73,7 @@ def _contigs(fasta: Path) -> Iterator[tuple[str | None, bytes]]:
         compressed = raw.read(2) == b"\x1f\x8b"
     name = None
     try:
-        with gzip.open(fasta) if compressed else fasta.open("rb") as stream:
+        with fasta.open("rb") as raw, gzip.open(raw) if compressed else raw as stream:
             for block in _blocks(stream, fasta):
                 rest, *starting = block.split(b"\n>")
                 if name is None and rest.strip():

@@ -185,7 +185,8 @@ def _check_texts(here: str, values: dict[str, str]) -> None:
 
 @contextmanager
 def _opened(path: str | Path) -> Iterator[csv.DictReader]:
-    with open(path, newline="", encoding="utf-8-sig") as handle:
+    path = path if isinstance(path, Path) else Path(path)
+    with path.open(newline="", encoding="utf-8-sig") as handle:
         rows = csv.DictReader(handle, delimiter="\t")
         try:
             yield rows

@@ -2,7 +2,7 @@
 
 import json
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -10,12 +10,37 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from veff.errors import InputError
+from veff.inputs.identity import sha256
+from veff.outputs.provenance import part
 from veff.outputs.summary import Summary
 from veff.scoring import columns
 from veff.scoring.null import Nulls, judge
-from veff.tables import parquet, tsv_gz, write_parquet
+from veff.tables import parquet, read_json, tsv_gz, write_parquet
 
 KEYS = list(columns.ALLELE)
+
+
+def check(parts: Iterable[str], records: Iterable[str]) -> None:
+    """Raise `InputError` that names the parts that are not as their jobs wrote them.
+
+    `records` are what these jobs say of themselves, with the SHA-256 of their parts. What is
+    damaged is removed, so that the next run makes it again.
+    """
+    written, damaged = {}, []
+    for record in records:
+        try:
+            written |= read_json(record)["parts"]
+        except (ValueError, KeyError, TypeError):
+            damaged.append(record)
+    damaged += [path for path in parts if sha256(path) != written.get(part(path))]
+    for path in damaged:
+        Path(path).unlink(missing_ok=True)
+    if damaged:
+        raise InputError(
+            f"{', '.join(damaged)}: not as the job wrote it, so damaged since; removed, and the "
+            "same command makes it again"
+        )
 
 
 def collect(

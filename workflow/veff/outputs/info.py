@@ -11,6 +11,7 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
 import veff
+from veff.inputs.record import Record
 from veff.models.experiment import Experiment
 from veff.names import cut, distinct
 from veff.scoring import columns
@@ -118,22 +119,31 @@ def header(experiments: PerExperiment) -> list[str]:
     return lines + experiments.header()
 
 
-def texts(summary: Path, experiments: PerExperiment) -> Iterator[str]:
-    """For each record of the input, in order, the text to add to its INFO column.
+def texts(summary: Path, experiments: PerExperiment) -> Iterator[tuple[Record | None, str]]:
+    """For each record of the input, in order, what it was prepared as, and the text to add to its
+    INFO column; None for a malformed row.
 
     Every field has one value an ALT; a record without ALT gets none.
     """
-    names = ["allele_id", "record", "alt", *(column for _, column, *_ in MAX)]
-    for _, alleles in groupby(_rows(summary, names), lambda row: row[1]):
-        ids, _, alts, *values = zip(*alleles, strict=True)
+    keys = ["allele_id", "record", "chrom", "pos", "id", "ref", "alt"]
+    names = [*keys, *(column for _, column, *_ in MAX)]
+    for number, alleles in groupby(_rows(summary, names), lambda row: row[1]):
+        ids, _, (chrom, *_), (pos, *_), (id, *_), (ref, *_), alts, *values = zip(
+            *alleles, strict=True
+        )
+        if values[0] == ("malformed",):
+            yield None, ""
+            continue
+        prepared = Record(number, 0, chrom, pos, id, ref, alts)
         if alts == (".",):
-            yield ""
+            yield prepared._replace(alts=()), ""
             continue
         fields = [
             f"{field}={','.join(map(_text, value))}"
             for (field, *_), value in zip(MAX, values, strict=True)
         ]
-        yield ";".join([*fields, *filter(None, [experiments.text(ids[0], len(ids))])])
+        of_each = filter(None, [experiments.text(ids[0], len(ids))])
+        yield prepared, ";".join([*fields, *of_each])
 
 
 def _definition(field: str, kind: str, meaning: str) -> str:

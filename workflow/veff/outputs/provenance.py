@@ -4,6 +4,7 @@ import hashlib
 import json
 import platform
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import replace
 from importlib import metadata
 from pathlib import Path
@@ -11,6 +12,7 @@ from pathlib import Path
 import veff
 from veff import autotune
 from veff.atomic import read_json
+from veff.inputs.identity import sha256
 from veff.models import descriptions, experiment
 from veff.models.experiment import Experiment
 from veff.scoring.how import How
@@ -19,11 +21,6 @@ from veff.scoring.how import How
 PATHS = ("variants", "reference", "models", "outdir", "contig_aliases", "regions", "dir")
 PATHS += ("genes", "peaks", "hits", "seed", "cache_dir")
 PACKAGES = ("cherimoya", "torch", "triton", "snakemake", "pysam", "pyarrow", "numpy")
-
-
-def sha256(path: str | Path) -> str:
-    with open(path, "rb") as handle:
-        return hashlib.file_digest(handle, "sha256").hexdigest()
 
 
 def versions() -> dict[str, str]:
@@ -37,8 +34,11 @@ def versions() -> dict[str, str]:
     return found
 
 
-def job(seconds: float, n_alleles: int, n_models: int, tuned: dict) -> dict:
-    """What one scoring job leaves behind, beside its scores; `tuned` is `autotune.report`'s."""
+def job(
+    seconds: float, n_alleles: int, n_models: int, tuned: dict, parts: Iterable[str] = ()
+) -> dict:
+    """What one scoring job leaves behind, beside its scores in `parts`, of which it notes the
+    SHA-256; `tuned` is `autotune.report`'s."""
     return {
         "host": platform.node(),
         "device": tuned["gpu"] or "CPU",
@@ -48,7 +48,13 @@ def job(seconds: float, n_alleles: int, n_models: int, tuned: dict) -> dict:
         "alleles_per_s": round(n_alleles / seconds, 1),
         "versions": versions(),
         "autotune": tuned,
+        "parts": {part(path): sha256(path) for path in parts},
     }
+
+
+def part(path: str | Path) -> str:
+    """What a part is called in the record of its job, wherever the results are moved to."""
+    return "/".join(Path(path).parts[-2:])
 
 
 def mixed(record: dict) -> str:
@@ -99,7 +105,6 @@ def named(config: dict) -> dict:
 
 def run(
     config: dict,
-    variants: Path,
     contigs: Path,
     prepared: Path,
     models: Path,
@@ -140,7 +145,7 @@ def run(
             "sha256": reference["sha256"],
             "assembly": reference["assembly"],
         },
-        "variants": {"path": told["variants"], "sha256": sha256(variants)},
+        "variants": {"path": told["variants"], "sha256": summary["sha256"]},
         "models": [one.plain() for one in checkpoints],
         "catv1": descriptions.origin(checkpoints),
         "duplicates": descriptions.duplicates(checkpoints),

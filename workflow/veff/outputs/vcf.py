@@ -6,14 +6,16 @@ import re
 import shutil
 import tempfile
 from collections.abc import Iterable, Iterator
+from itertools import zip_longest
 from pathlib import Path
 
 import pysam
 
 from veff.atomic import put
+from veff.errors import InputError
 from veff.inputs import bcf, formats, records
 from veff.inputs.formats import VCF_COLUMNS
-from veff.inputs.records import NO_REF, ORDER_UNKNOWN, Malformed, Record
+from veff.inputs.records import Malformed, Record
 from veff.inputs.reference import FIRST_BASE, Reference
 from veff.inputs.vcf import Vcf
 
@@ -24,6 +26,8 @@ OURS = b"CHERI_"  # how the names of the fields begin that a run adds, whatever 
 # What htslib cannot take in the name of a FILTER, or a key of INFO or FORMAT.
 _SAFE = bytes.maketrans(b",<>", b"___")
 
+_PLACE = slice(Record._fields.index("chrom"), Record._fields.index("id") + 1)
+
 _BGZF_END = 28  # bytes of the empty block that ends a bgzip file
 
 
@@ -31,7 +35,7 @@ def annotate(
     variants: Path,
     out: Path,
     header_lines: list[str],
-    info: Iterable[str],
+    info: Iterable[tuple[Record | None, str]],
     contigs: dict[str, int],
     reference: Reference | None = None,
     positions: str = "auto",
@@ -41,10 +45,11 @@ def annotate(
     ``out``: a bgzipped VCF, with a CSI index beside it where the input is sorted.
     ``header_lines``: whole lines that define what is added; whatever INFO fields the input has
     from an earlier run, ``CHERI_…``, are left out.
-    ``info``: for each row of the input, as `records.read` counts them, the text to add, such as
-    ``CHERI_STATUS=ok,duplicate;CHERI_LOGFC=0.1,.``, or ``''``; a malformed row's is not used.
+    ``info``: for each row of the input, as `records.read` counts them, the record as it was
+    prepared, None for a malformed one, and the text to add, such as
+    ``CHERI_STATUS=ok,duplicate;CHERI_LOGFC=0.1,.``, or ``''``.
     ``contigs``: names and lengths, for ``##contig`` lines that the input lacks.
-    ``reference``: for the alleles of a list that a VCF cannot hold as they are, and, with
+    ``reference``: for the empty alleles of a list, which a VCF cannot hold as they are, and, with
     ``positions``, for reading it, as in `records.Variants`.
 
     All else of a VCF is kept to the byte, but for line ends, empty columns, which become ``.``,
@@ -55,6 +60,7 @@ def annotate(
     as records without QUAL, FILTER and samples.
 
     Returns whether the output is indexed: not where records are out of order, as the log says.
+    Raises `InputError` where the records are not those that were prepared.
     """
     header, columns, rows = _source(variants, reference, positions)
     added = _Added(columns)
@@ -62,11 +68,18 @@ def annotate(
     with tempfile.TemporaryDirectory(dir=out.parent, prefix=f".{out.name}.") as scratch:
         body, whole = Path(scratch, "body.gz"), Path(scratch, "whole.vcf.gz")
         with pysam.BGZFile(str(body), "wb") as file:
-            for row, text in zip(rows, info, strict=True):
-                if row is None:
+            for number, (row, said) in enumerate(zip_longest(rows, info)):
+                if row is None or said is None or not _is_same(row[0], said[0]):
+                    raise InputError(
+                        f"{variants}: record {number + 1} is not the one that was prepared, so "
+                        "the file changed since; run again, and it is prepared and scored anew"
+                    )
+                prepared, text = said
+                if prepared is None:
                     left_out += 1
                 else:
-                    file.write(added.to(row, text.encode()))
+                    line = _listed(prepared, reference) if row[1] is None else row[1]
+                    file.write(added.to(line, text.encode()))
         with pysam.BGZFile(str(whole), "wb") as file:
             kept = [line for line in header if not _is_ours(_define(line))]
             file.write(_header(kept, columns, header_lines, added, contigs))
@@ -89,42 +102,48 @@ def annotate(
 
 def _source(
     variants: Path, reference: Reference | None, positions: str
-) -> tuple[list[bytes], list[bytes], Iterator[bytes | None]]:
-    """Header lines, names of columns, and the rows as VCF text, None for a malformed one."""
+) -> tuple[list[bytes], list[bytes], Iterator[tuple[Record | Malformed, bytes | None]]]:
+    """Header lines, names of columns, and the rows, parsed and as VCF text; None in a list."""
     match formats.kind(variants):
         case "vcf":
             vcf = Vcf(variants)
-            rows = (row if isinstance(record, Record) else None for record, row in vcf)
-            return vcf.header, vcf.columns, rows
+            return vcf.header, vcf.columns, iter(vcf)
         case "bcf":
             with pysam.VariantFile(str(variants)) as file:
                 *header, columns = str(file.header).encode().splitlines()
             rows = (
-                str(row).rstrip("\n").encode() if isinstance(record, Record) else None
+                (record, str(row).rstrip("\n").encode())
                 for record, row in bcf.rows(variants, samples=True)
             )
             return header, columns.split(b"\t"), rows
         case "list":
             columns = [name.encode() for name in VCF_COLUMNS[:8]]
             rows = records.read(variants, "skip", reference, positions)
-            return [], columns, (_listed(row, reference) for row in rows)
+            return [], columns, ((row, None) for row in rows)
 
 
-def _listed(row: Record | Malformed, reference: Reference | None) -> bytes | None:
-    """A list's record as a VCF's: REF is the reference's, and no allele is empty."""
-    if not isinstance(row, Record):
-        return None
+def _is_same(row: Record | Malformed, prepared: Record | None) -> bool:
+    """Whether a row is the one that was prepared, where a list's alleles may be settled."""
+    if not isinstance(row, Record) or prepared is None:
+        return not isinstance(row, Record) and prepared is None
+    if row[_PLACE] != prepared[_PLACE] or len(row.alts) != len(prepared.alts):
+        return False
+    return bool(row.note) or (row.ref, row.alts) == (prepared.ref, prepared.alts)
+
+
+def _listed(row: Record, reference: Reference | None) -> bytes:
+    """A list's record, as it was prepared, as a VCF's: no allele is empty."""
     pos, ref, alts = row.pos, row.ref, row.alts
-    if row.note or "-" in (ref, *alts):
+    if "-" in (ref, *alts):
         if reference is None:
-            raise ValueError(f"line {row.line} of a list cannot be written without the reference")
+            raise ValueError(f"record {row.number + 1} cannot be written without the reference")
         pos, ref, alts = _completed(row, reference)
     columns = (row.chrom, str(pos), row.id, ref, ",".join(alts) or ".", ".", ".", ".")
     return "\t".join(columns).encode()
 
 
 def _completed(row: Record, reference: Reference) -> tuple[int, str, list[str]]:
-    """Position, REF and ALTs of a list's record, as `variants` reads it and VCF writes it."""
+    """Position, REF and ALTs of a list's record with an empty allele, as VCF writes it."""
     contigs = reference.meaning(row.chrom).contigs
 
     def there(pos: int, n: int) -> str:
@@ -132,20 +151,13 @@ def _completed(row: Record, reference: Reference) -> tuple[int, str, list[str]]:
         return bases.translate(FIRST_BASE).decode().ljust(n, "N")
 
     pos, alleles = row.pos, ["" if allele == "-" else allele for allele in (row.ref, *row.alts)]
-    if row.note == NO_REF:
-        alleles[0] = there(pos, 1)
-    elif row.note == ORDER_UNKNOWN:
-        fits = [there(pos, len(allele)) == allele.upper() for allele in alleles]
-        if fits == [False, True]:
-            alleles.reverse()
-    if "" in alleles:
-        # VCF puts the base before in front, or at a contig's start the one after behind.
-        if pos > 1:
-            pos -= 1
-            alleles = [there(pos, 1) + allele for allele in alleles]
-        else:
-            after = there(pos + len(alleles[0]), 1)
-            alleles = [allele + after for allele in alleles]
+    # VCF puts the base before in front, or at a contig's start the one after behind.
+    if pos > 1:
+        pos -= 1
+        alleles = [there(pos, 1) + allele for allele in alleles]
+    else:
+        after = there(pos + len(alleles[0]), 1)
+        alleles = [allele + after for allele in alleles]
     return pos, alleles[0], alleles[1:]
 
 

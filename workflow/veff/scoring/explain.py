@@ -95,7 +95,7 @@ def explain(
     by_name = {one.name: one for one in experiments}
     rows = sorted(rows, key=lambda row: row["max_experiment"])
     for name, alleles in groupby(rows, lambda row: row["max_experiment"]):
-        models = [checkpoint.load(fold.path) for fold in by_name[name].folds]
+        models = [checkpoint.load(fold.path, fold.sha256) for fold in by_name[name].folds]
         folds = Folds(by_name[name], models, how, device, batch_size)
         for row in alleles:
             yield _explain(row, places[row["allele_id"]], reference, folds, shuffles)

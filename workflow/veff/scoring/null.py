@@ -20,6 +20,8 @@ from scipy.stats import false_discovery_control
 
 from veff import tables
 from veff.errors import InputError
+from veff.inputs.identity import Input
+from veff.inputs.identity import sha256 as sha256_of
 from veff.inputs.reference import Reference
 from veff.models.experiment import Experiment
 from veff.scoring import columns, sampling
@@ -35,13 +37,13 @@ def identities(
 ) -> dict[str, dict]:
     """What the null of each experiment depends on, by experiment, in order.
 
-    `settings` has `n`, `seed`, `scheme`, `regions` (a path or None) and, where experiments have
-    peaks, `peaks` (their paths, by experiment).
+    `settings` has `n`, `seed`, `scheme`, `regions` (a file or None) and, where experiments have
+    peaks, `peaks` (their files, by experiment), as `checked` makes it.
     """
     regions, peaks = settings["regions"], settings.get("peaks", {})
     shared = {
         **{key: settings[key] for key in ("n", "seed", "scheme")},
-        "regions_sha256": regions and _sha256(Path(regions).read_bytes()),
+        "regions_sha256": regions and _content(regions),
         "reference_sha256": reference_sha256,
         **how.decisive,
     }
@@ -51,10 +53,19 @@ def identities(
             "group": one.group,
             "input_length": one.geometry.input_length,
             "output_length": one.geometry.output_length,
-            "peaks_sha256": peaks.get(one.name) and _sha256(Path(peaks[one.name]).read_bytes()),
+            "peaks_sha256": _content(peaks[one.name]) if one.name in peaks else None,
             **shared,
         }
         for one in experiments
+    }
+
+
+def checked(settings: dict, sha256: dict[str, str]) -> dict:
+    """Settings whose files are read as those with these hashes, by their paths, or not at all."""
+    given = Input.all(sha256)
+    return settings | {
+        "regions": settings["regions"] and given[settings["regions"]],
+        "peaks": {name: given[path] for name, path in settings["peaks"].items()},
     }
 
 
@@ -78,6 +89,10 @@ def make(
     """
     folder.mkdir(parents=True, exist_ok=True)
     files = {name: folder / f"{digest(identity)}.parquet" for name, identity in wanted.items()}
+    for name, path in files.items():
+        if path.exists() and not _is_whole(path):
+            logging.warning("%s: damaged; the null of %s is made again", path, name)
+            path.unlink(missing_ok=True)
     missing = [one for one in experiments if not files[one.name].exists()]
     for input_length, peaks, group in _alike(missing, settings.get("peaks", {})):
         drawn = {key: settings[key] for key in ("n", "seed")}
@@ -86,11 +101,12 @@ def make(
             input_length,
             **drawn,
             scheme=settings["scheme"],
-            regions=settings["regions"] and Path(settings["regions"]),
+            regions=settings["regions"],
         )
         answers = of_reference_set = score(alleles, genome, group)
         if peaks:
-            centres = sampling.centres(Path(peaks), reference, input_length, **drawn)
+            own = settings["peaks"][group[0].name]
+            centres = sampling.centres(own, reference, input_length, **drawn)
             of_reference_set = score(centres, reference, group)
         for answer, active in zip(answers, of_reference_set, strict=True):
             name = answer["experiment"][0].as_py()
@@ -104,7 +120,7 @@ def _alike(experiments: list[Experiment], peaks: dict[str, str]) -> Iterator[tup
     """Experiments that share windows: the windows' length, the peaks or '', the experiments."""
 
     def key(one: Experiment) -> tuple[int, str]:
-        return one.geometry.input_length, peaks.get(one.name, "")
+        return one.geometry.input_length, str(peaks.get(one.name, ""))
 
     for of_all, group in groupby(sorted(experiments, key=key), key):
         yield *of_all, list(group)
@@ -245,6 +261,20 @@ def _activity(scores: dict[str, np.ndarray], reference_set: np.ndarray) -> dict[
         for name in columns.PRODUCTS
     }
     return {"ref_quantile": ref, "alt_quantile": alt, "active_allele_quantile": active, **products}
+
+
+def _content(path: Path) -> str:
+    """The hash of a file: what it must be when it is read, or else what it is now."""
+    return getattr(path, "sha256", None) or sha256_of(path)
+
+
+def _is_whole(path: Path) -> bool:
+    """Whether a null that was kept can be read, its pages as they were written."""
+    try:
+        pq.read_table(path, page_checksum_verification=True)
+    except (OSError, pa.ArrowException):
+        return False
+    return True
 
 
 def _sha256(data: bytes) -> str:

@@ -83,7 +83,9 @@ def _starting(
 ) -> Iterator["_Scored"]:
     """The experiments, each with its models on the device."""
     # The next model is read from disk while one is moved to the device and tried there.
-    loaded = _prefetched(checkpoint.load(fold.path) for one in experiments for fold in one.folds)
+    loaded = _prefetched(
+        checkpoint.load(fold.path, fold.sha256) for one in experiments for fold in one.folds
+    )
     for one in experiments:
         models = islice(loaded, len(one.folds))
         yield _Scored(Folds(one, models, how, device, batch_size))
