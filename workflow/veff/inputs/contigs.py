@@ -84,7 +84,8 @@ class Contigs:
     def _read(self, path: Path) -> dict[str, int]:
         """The contig that each name of the table means; `Reference.open` says what it holds."""
         try:
-            lines = path.read_text().splitlines()
+            with path.open(encoding="utf-8") as file:
+                lines = file.read().splitlines()
         except (OSError, UnicodeDecodeError) as error:
             raise InputError(f"{path}: cannot read the contig aliases ({error})") from error
         aliases: dict[str, int] = {}
