@@ -5,6 +5,7 @@ import os
 import shutil
 
 import pysam
+import pysam.bcftools
 import pytest
 
 from veff.errors import InputError
@@ -53,7 +54,7 @@ def read_fasta(path, genome):
 
 
 def read_aliases(path, genome):
-    genome.read_aliases(path)
+    reference.Reference.open(path.parent / "genome", path)
 
 
 def read_sheet(path, genome):

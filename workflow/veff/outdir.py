@@ -22,6 +22,7 @@ FILES = (
     "annotated.vcf.gz.csi",
     "annotations.parquet",
     "attributions.parquet",
+    "closing.txt",
     "experiments.tsv",
     "models.json",
     "provenance.json",
