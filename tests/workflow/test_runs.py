@@ -176,6 +176,14 @@ def test_a_faulty_configuration_is_one_line_before_any_job(small, config, messag
     assert not small.outdir.exists()
 
 
+def test_alleles_may_stand_in_the_configuration_itself(small):
+    alleles = "simA:11271:C:T,simA:18455:T:C,simA:g.20611del"
+    small.run("out/alleles.parquet", **small.files | {"variants": alleles})
+    rows = pq.read_table(small.outdir / "alleles.parquet").to_pylist()
+    assert [row["id"] for row in rows] == alleles.split(",")
+    assert {row["status"] for row in rows} == {"ok"}
+
+
 def test_a_row_that_cannot_be_read_ends_the_run_naming_file_and_line(small):
     text = small.folder.joinpath("small.vcf").read_text()
     broken = small.write("broken.vcf", text + "simA\tmany\t.\tA\tC\t.\t.\t.\n")

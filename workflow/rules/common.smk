@@ -158,6 +158,8 @@ def to_go_through(tables):
 
 def to_read(name):
     """What a job needs that reads this file of the configuration, which is text."""
+    if INLINE and name == "variants":
+        return resources.LIGHT
     return resources.text(os.path.getsize(config[name]) / 1e6)
 
 

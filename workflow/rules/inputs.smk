@@ -26,6 +26,8 @@ if INLINE:
             f"{OUT}/logs/variants.log",
         conda:
             "../../envs/cpu.yaml"
+        resources:
+            **asks(resources.LIGHT),
         params:
             alleles=INLINE,
         script:
