@@ -10,8 +10,8 @@ event, layout included: the median of all that are tried, and the longest.
 import argparse
 import datetime
 import json
+import os
 import platform
-import resource
 import statistics
 import subprocess
 import sys
@@ -149,13 +149,12 @@ def main():
     demo = options.demo / "report.html"
     found = {
         "date": datetime.date.today().isoformat(),
-        "machine": {"cpu": platform.machine(), "chromium": _version()},
+        "machine": {"cpu": platform.machine(), "chromium": _version(), "load": os.getloadavg()[0]},
         "alleles": options.alleles,
         "experiments": options.experiments,
         "bytes": size,
         "demo_bytes": demo.stat().st_size if demo.exists() else None,
         "build_s": round(seconds, 1),
-        "build_rss_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,
         "first_paint_ms": round(said["paint"]),
         "usable_ms": round(said["ready"]),
         "all_charts_ms": round(said["drawn"]),

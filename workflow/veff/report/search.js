@@ -104,9 +104,9 @@ class Search {
     };
     const gene = plain(query.gene || "");
     const numeric = query.p !== "" || query.size !== "" || query.agree;
-    const p = query.p === "" ? Infinity : Number(query.p);
-    const size = query.size === "" ? 0 : Number(query.size);
-    const { n, n_whole: nWhole, n_folds: nFolds } = data;
+    const passesBest = this.test("best", query);
+    const passesWhole = this.test("whole", query);
+    const { n, n_whole: nWhole } = data;
     const effects = data["whole.logfc"];
     const rows = new Int32Array(n);
     const answers = new Int16Array(n);
@@ -129,13 +129,13 @@ class Search {
       let e = data["best.column"][i];
       if (i >= nWhole) {
         if (!all[e]) continue;
-        if (numeric && !this.passes(i, e, p, size, query.agree)) continue;
+        if (numeric && !passesBest(i, e)) continue;
       } else if (!whole || numeric) {
         e = -1;
         let largest = -1;
         for (const one of list) {
           const here = Math.abs(effects[one * nWhole + i]);
-          if (here > largest && (!numeric || this.passes(i, one, p, size, query.agree))) {
+          if (here > largest && (!numeric || passesWhole(one * nWhole + i, one))) {
             largest = here;
             e = one;
           }
@@ -152,14 +152,18 @@ class Search {
     }
   }
 
-  passes(i, e, p, size, agree) {
-    const { data } = this;
-    const [from, at] = i < data.n_whole ? ["whole", e * data.n_whole + i] : ["best", i];
-    return (
-      (p === Infinity || data[`${from}.p`][at] <= p) &&
-      Math.abs(data[`${from}.logfc`][at]) >= size &&
-      (!agree || data[`${from}.agree`][at] === data.n_folds[e])
-    );
+  // Whether the answer at a place of the arrays, which is of an experiment (e), is large, unusual
+  // and sure enough.
+  test(from, query) {
+    const { n_folds: nFolds } = this.data;
+    const [logfc, p, agree] = ["logfc", "p", "agree"].map((name) => this.data[`${from}.${name}`]);
+    const size = Number(query.size);
+    const most = query.p === "" ? Infinity : Number(query.p);
+    const { agree: all } = query;
+    return (at, e) =>
+      (most === Infinity || p[at] <= most) &&
+      Math.abs(logfc[at]) >= size &&
+      (!all || agree[at] === nFolds[e]);
   }
 
   // The places of what was found in the order of a column, from the smallest on or the largest.
