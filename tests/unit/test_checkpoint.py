@@ -15,8 +15,8 @@ from tiny import a_fold
 from veff import atomic
 from veff.cherimoya import checkpoint
 from veff.errors import InputError
+from veff.models.acceptance import accept, duplicates, write_experiments
 from veff.models.architecture import Geometry
-from veff.models.descriptions import accept, duplicates, write_experiments
 from veff.models.experiment import experiments, read_inspected
 from veff.models.sheet import Request
 

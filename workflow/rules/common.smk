@@ -12,7 +12,7 @@ from snakemake.utils import validate
 from veff import config as settings
 from veff import atomic, forecast, job, outdir, plan, resources
 from veff.inputs import identity, notations
-from veff.models import descriptions, sheet
+from veff.models import acceptance, sheet
 from veff.scoring.how import How
 from veff.errors import InputError
 
@@ -43,7 +43,7 @@ STARTED = time.time()
 BUNDLES = sheet.bundles(
     EXPERIMENTS,
     plan.models_per_job(config["models_per_job"], EXPERIMENTS),
-    descriptions.bundles(Path(OUT, "models")),
+    acceptance.bundles(Path(OUT, "models")),
 )
 PARTITIONED = len(EXPERIMENTS) > plan.EXPERIMENTS_A_FILE
 # What the jobs that run models ask the scheduler for, besides what all do.

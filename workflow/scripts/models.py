@@ -3,7 +3,7 @@
 import logging
 
 from veff import atomic, autotune, job
-from veff.models import descriptions, experiment
+from veff.models import acceptance, experiment
 from veff.models.sheet import Request
 
 with job.logged(snakemake.log[0], snakemake.resources.attempt):
@@ -12,7 +12,7 @@ with job.logged(snakemake.log[0], snakemake.resources.attempt):
     order = {one.name: number for number, one in enumerate(requests)}
     every = [one for path in snakemake.input for one in experiment.read(path)]
     every.sort(key=lambda one: (order[one.experiment], one.fold))
-    for names in descriptions.duplicates(every):
+    for names in acceptance.duplicates(every):
         logging.warning("the same checkpoint under %d names: %s", len(names), ", ".join(names))
     atomic.write_json(snakemake.output.models, [one.plain() for one in every])
-    descriptions.write_experiments(snakemake.output.experiments, requests, every)
+    acceptance.write_experiments(snakemake.output.experiments, requests, every)

@@ -66,7 +66,7 @@ def collect(
     `folds_out`, and `summary` and `summary_tsv`, one row an allele. `experiments` says in which
     order they come. Alleles come in input order within an experiment; a duplicate has the scores
     of the allele that it repeats. `partitioned` makes `scores` and `folds_out` folders with one
-    file an experiment (`tables.parquet`). `annotations` is a table that `veff.annotations`
+    file an experiment (`tables.parquet`). `annotations` is a table that `nearby.write`
     wrote, for the summary to have its columns too.
     `nulls` and `fdr` are for `null.judge`; `metadata` (`provenance.of_scores`) goes into the
     Parquet files' schemas, into a file of one experiment what is about that one. One

@@ -13,7 +13,7 @@ import veff
 from veff import autotune
 from veff.atomic import read_json
 from veff.inputs.identity import sha256
-from veff.models import descriptions, experiment
+from veff.models import acceptance, experiment
 from veff.models.experiment import Experiment
 from veff.scoring.how import How
 
@@ -147,8 +147,8 @@ def run(
         },
         "variants": {"path": told["variants"], "sha256": summary["sha256"]},
         "models": [one.plain() for one in checkpoints],
-        "catv1": descriptions.origin(checkpoints),
-        "duplicates": descriptions.duplicates(checkpoints),
+        "catv1": acceptance.origin(checkpoints),
+        "duplicates": acceptance.duplicates(checkpoints),
         "alleles": summary,
         "setup": {Path(path).stem: read_json(path) for path in setups},
         "scoring": {

@@ -1,4 +1,4 @@
-"""What is known of a run's models, and can they be scored together on this reference?"""
+"""Which checkpoints can be scored together on this reference, and what is said of them?"""
 
 import csv
 from pathlib import Path
