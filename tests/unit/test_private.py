@@ -39,11 +39,11 @@ def nest(keys, value):
 KEYS = [key for key in settings(SCHEMA["properties"]) if key != "catv1_revision"]
 
 
-def recorded(folder, **more):
+def recorded(folder, variants=None, **more):
     """The record of a run all of whose files lie in /home/someone/secret."""
     config = nest(KEYS, "/home/someone/secret/a.file") | more
     (folder / "variants").touch()
-    config["variants"] = str(folder / "variants")
+    config["variants"] = variants or str(folder / "variants")
     folds = [
         a_fold("x", fold=k, checkpoint=f"/home/someone/secret/{k}.torch", sha256="same")
         for k in (0, 1)
@@ -52,7 +52,7 @@ def recorded(folder, **more):
     write_json(folder / "contigs.json", {"sha256": "0", "assembly": None})
     write_json(folder / "prepared.json", {"statuses": {"ok": 1}, "alleles": 1, "sha256": "0"})
     paths = (folder / name for name in ("contigs.json", "prepared.json", "models.json"))
-    return json.dumps(provenance.run(config, *paths, [], [], [])), str(folder)
+    return json.dumps(provenance.run(config, folder / "variants", *paths, [], [], [])), str(folder)
 
 
 def test_every_setting_that_may_be_a_path_is_looked_at():
@@ -66,6 +66,12 @@ def test_a_record_has_names_and_no_path(tmp_path):
     assert folder not in text
     assert text.count("a.file") == len(KEYS)  # that of the variants aside, the reference's twice
     assert "x: 0.torch" in text
+
+
+def test_alleles_in_place_of_a_file_are_kept_as_they_were_given(tmp_path):
+    text, folder = recorded(tmp_path, variants="chr1:123 A/G")
+    assert "chr1:123 A/G" in text
+    assert folder not in text
 
 
 def test_a_record_has_paths_where_the_configuration_says_so(tmp_path):

@@ -135,6 +135,8 @@ def run(
     told = config
     if not config.get("provenance_paths"):
         told = named(config)
+        if str(variants) != config["variants"]:  # not a file, but the alleles themselves
+            told["variants"] = config["variants"]
         checkpoints = [replace(one, path=Path(one.path).name) for one in checkpoints]
     return {
         "versions": versions(),
