@@ -14,6 +14,7 @@ import pysam
 import pysam.bcftools
 import pytest
 
+from genomes import named
 from veff.errors import InputError
 from veff.inputs import records
 from veff.inputs.records import Malformed
@@ -159,7 +160,7 @@ def test_damaged_vcfs_are_annotated_row_for_row(tmp_path):
                 (None if isinstance(row, Malformed) else row, f"CHERI_N={row.number}")
                 for row in rows
             ],
-            {},
+            named(),
         )
         with gzip.open(out) as file:
             written = [line.split(b"\t") for line in file if not line.startswith(b"#")]

@@ -185,7 +185,7 @@ def outputs(folder, variants, genome, experiment, gene):
     models = [Experiment(experiment, (a_fold(experiment),))]
     per = info.PerExperiment(folder / "scores.parquet", models, 1, summary["alleles"])
     texts = info.texts(folder / "summary.parquet", per)
-    vcf.annotate(variants, folder / "out.vcf.gz", info.header(per), texts, {}, genome)
+    vcf.annotate(variants, folder / "out.vcf.gz", info.header(per), texts, genome)
 
 
 def told(error):

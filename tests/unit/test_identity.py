@@ -8,6 +8,7 @@ import pysam
 import pysam.bcftools
 import pytest
 
+from genomes import named
 from veff.errors import InputError
 from veff.inputs import identity, intervals, records, reference
 from veff.inputs.identity import Input
@@ -189,5 +190,5 @@ def test_annotate_stops_at_records_that_are_not_those_prepared(tmp_path):
     (prepared,) = records.read(path)
     put(path, VCF.replace("A\tC", "A\tG"))
     with pytest.raises(InputError, match=r"in\.vcf: record 1 is not the one that was prepared"):
-        vcf.annotate(path, tmp_path / "out.vcf.gz", [], [(prepared, "")], {})
+        vcf.annotate(path, tmp_path / "out.vcf.gz", [], [(prepared, "")], named())
     assert not (tmp_path / "out.vcf.gz").exists()

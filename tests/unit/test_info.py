@@ -8,6 +8,7 @@ import pyarrow.parquet as pq
 import pysam
 import pytest
 
+from genomes import named
 from tiny import a_fold
 from veff.models.experiment import Experiment
 from veff.outputs import info, vcf
@@ -62,7 +63,7 @@ def annotated(tmp_path):
     experiments = info.PerExperiment(tmp_path / "scores", EXPERIMENTS, 2, 4)
     out = tmp_path / "out.vcf.gz"
     texts = info.texts(tmp_path / "summary", experiments)
-    vcf.annotate(tmp_path / "in.vcf", out, info.header(experiments), texts, {"1": 1000})
+    vcf.annotate(tmp_path / "in.vcf", out, info.header(experiments), texts, named(**{"1": 1000}))
     return out
 
 

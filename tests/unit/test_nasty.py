@@ -14,6 +14,7 @@ import pysam
 import pysam.bcftools
 import pytest
 
+from genomes import named
 from veff.errors import InputError
 from veff.inputs import preparing, records, reference
 from veff.inputs.records import Malformed
@@ -254,7 +255,7 @@ def annotated(path, out):
             (None if isinstance(row, Malformed) else row, f"CHERI_STATUS=n{row.number}")
             for row in rows
         ],
-        {},
+        named(),
     )
     return rows
 

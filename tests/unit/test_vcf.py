@@ -6,6 +6,7 @@ import pysam
 import pysam.bcftools
 import pytest
 
+from genomes import named
 from veff.errors import InputError
 from veff.inputs import formats, records, reference
 from veff.inputs.judging import Judge
@@ -31,6 +32,7 @@ VCF = """\
 2\t1\t.\tN\t.\t.\t.\tDP=4\tGT\t0\t0/0
 2\t1\t.\tG\tT\t.\t.\tDB\tGT\t1\t0/0
 """
+NO_BASES = named()
 TEXTS = [
     "CHERI_STATUS=ok;CHERI_LOGFC=0.25",
     "CHERI_STATUS=ok,symbolic,spanning_deletion;CHERI_LOGFC=-1.5,.,.",
@@ -39,13 +41,13 @@ TEXTS = [
 ]
 
 
-def annotate(path, out, header, texts, contigs, genome=None):
+def annotate(path, out, header, texts, genome=NO_BASES):
     """`vcf.annotate` with the records as they were prepared."""
     rows = list(records.read(path, "skip", genome))
     prepared = [row if isinstance(row, records.Record) else None for row in rows]
-    if genome is not None:
+    if formats.kind(path) == "list":
         prepared = settled(rows, genome)
-    return vcf.annotate(path, out, header, zip(prepared, texts, strict=True), contigs, genome)
+    return vcf.annotate(path, out, header, zip(prepared, texts, strict=True), genome)
 
 
 def settled(rows, genome):
@@ -105,13 +107,13 @@ def source(request, tmp_path):
 
 def test_every_record_header_line_and_genotype_is_kept(source, tmp_path):
     out = tmp_path / "out.vcf.gz"
-    assert annotate(source, out, NEW, TEXTS, {}) is True
+    assert annotate(source, out, NEW, TEXTS) is True
     assert without_new(out) == bcftools("view", "--no-version", source)
 
 
 def test_text_input_is_kept_to_the_byte_outside_info(tmp_path):
     out = tmp_path / "out.vcf.gz"
-    annotate(write(tmp_path / "in.vcf", VCF), out, NEW, TEXTS, {})
+    annotate(write(tmp_path / "in.vcf", VCF), out, NEW, TEXTS)
     before, after = VCF.splitlines(), lines(out)
     n = len(before) - 5
     assert after[:n] == before[:n]
@@ -125,7 +127,7 @@ def test_text_input_is_kept_to_the_byte_outside_info(tmp_path):
 
 def test_bcftools_and_pysam_read_a_value_for_each_alternate(source, tmp_path):
     out = tmp_path / "out.vcf.gz"
-    annotate(source, out, NEW, TEXTS, {})
+    annotate(source, out, NEW, TEXTS)
     assert bcftools("query", "-f", "%CHROM:%POS %CHERI_STATUS %CHERI_LOGFC\\n", out) == [
         "1:5 ok 0.25",
         "1:7 ok,symbolic,spanning_deletion -1.5,.,.",
@@ -146,7 +148,7 @@ def test_the_index_finds_records_and_bgzip_reads_the_whole(tmp_path):
     rows = [f"{chrom}\t{i}\t.\tA\tC\t.\t.\t." for chrom in "12" for i in range(1, 20000, 2)]
     header = "##fileformat=VCFv4.2\n##contig=<ID=1>\n##contig=<ID=2>\n"
     path = write(tmp_path / "in.vcf", sites(*rows, header=header))
-    assert annotate(path, out, NEW, (f"CHERI_LOGFC={i}" for i in range(len(rows))), {})
+    assert annotate(path, out, NEW, (f"CHERI_LOGFC={i}" for i in range(len(rows))))
     with pysam.VariantFile(str(out)) as file:
         found = [row.info["CHERI_LOGFC"] for row in file.fetch("2", 10_000, 10_003)]
         assert found == [(15000.0,), (15001.0,)]
@@ -161,7 +163,7 @@ def test_unsorted_records_keep_their_order_and_have_no_index(tmp_path, caplog, o
     write(tmp_path / "out.vcf.gz.csi", "of an earlier run")
     rows = [f"{site}\t.\tA\tC\t.\t.\t." for site in order]
     path = write(tmp_path / "in.vcf", sites(*rows))
-    assert annotate(path, out, NEW, ["", *TEXTS][: len(rows)], {}) is False
+    assert annotate(path, out, NEW, ["", *TEXTS][: len(rows)]) is False
     assert "not sorted" in caplog.text
     assert bcftools("query", "-f", "%CHROM\\t%POS\\n", out) == order
     assert sorted(p.name for p in tmp_path.iterdir()) == ["in.vcf", "out.vcf.gz"]
@@ -177,7 +179,7 @@ def test_what_the_header_lacks_is_defined(tmp_path):
         "<2>\t5\t.\tA\tC\t.\tPASS\tDB\tGT\t0/1\n",
     )
     out = tmp_path / "out.vcf.gz"
-    annotate(path, out, NEW, ["CHERI_LOGFC=1", ""], {"chr1": 248956422})
+    annotate(path, out, NEW, ["CHERI_LOGFC=1", ""], named(chr1=248956422))
     assert lines(out)[0] == "##fileformat=VCFv4.2"
     said = ',Description="Not defined in the input">'
     assert lines(out)[3:-3] == [
@@ -203,7 +205,7 @@ def test_what_htslib_refuses_is_put_right(tmp_path, caplog):
         "1\t7\t.\tA\tC\t.\t.\t.\t.\t.\t.\n",
     )
     out = tmp_path / "out.vcf.gz"
-    annotate(path, out, NEW, ["CHERI_LOGFC=1", "", ""], {})
+    annotate(path, out, NEW, ["CHERI_LOGFC=1", "", ""])
     assert body(out) == [
         "1\t5\t.\tA\tC\t.\tq1_q2\t0_14;X=1;CHERI_LOGFC=1\tGT:A_B\t0/1:3\t0/0:4",
         "1\t6\t.\tA\tC\t.\t.\t.\t.\t.\t.",
@@ -217,23 +219,23 @@ def test_what_htslib_refuses_is_put_right(tmp_path, caplog):
 def test_columns_that_the_input_lacks_are_filled(tmp_path):
     path = write(tmp_path / "in.vcf", "#CHROM\tPOS\tID\tREF\tALT\n1\t5\trs1\tA\tC\n")
     out = tmp_path / "out.vcf.gz"
-    annotate(path, out, NEW, ["CHERI_LOGFC=1"], {})
+    annotate(path, out, NEW, ["CHERI_LOGFC=1"])
     assert bcftools("view", "-H", out) == ["1\t5\trs1\tA\tC\t.\t.\tCHERI_LOGFC=1"]
 
 
 def test_annotating_the_output_again_replaces_what_was_added(tmp_path):
     first, second = tmp_path / "first.vcf.gz", tmp_path / "second.vcf.gz"
-    annotate(write(tmp_path / "in.vcf", VCF), first, NEW, ["CHERI_LOGFC=9", "", "", ""], {})
-    annotate(first, second, NEW, TEXTS, {})
+    annotate(write(tmp_path / "in.vcf", VCF), first, NEW, ["CHERI_LOGFC=9", "", "", ""])
+    annotate(first, second, NEW, TEXTS)
     again = tmp_path / "again.vcf.gz"
-    annotate(tmp_path / "in.vcf", again, NEW, TEXTS, {})
+    annotate(tmp_path / "in.vcf", again, NEW, TEXTS)
     assert lines(second) == lines(again)
 
 
 def test_malformed_rows_are_left_out_and_counted(tmp_path, caplog):
     rows = ["1\t5\t.\tA\tC\t.\t.\t.", "1\tx\t.\tA\tC\t.\t.\t.", "1\t9\t.\tA\tC\t.\t.\t."]
     path, out = write(tmp_path / "in.vcf", sites(*rows)), tmp_path / "out.vcf.gz"
-    annotate(path, out, NEW, ["CHERI_LOGFC=1", "CHERI_LOGFC=2", "CHERI_LOGFC=3"], {})
+    annotate(path, out, NEW, ["CHERI_LOGFC=1", "CHERI_LOGFC=2", "CHERI_LOGFC=3"])
     assert bcftools("query", "-f", "%POS %CHERI_LOGFC\\n", out) == ["5 1", "9 3"]
     assert "1 malformed rows" in caplog.text
 
@@ -241,13 +243,13 @@ def test_malformed_rows_are_left_out_and_counted(tmp_path, caplog):
 def test_bytes_that_are_not_utf8_stay_as_they_are(tmp_path):
     row = b"1\t5\t.\tA\tC\t.\t.\tNOTE=caf\xe9"
     path, out = write(tmp_path / "in.vcf", sites().encode()[:-1] + row), tmp_path / "out.vcf.gz"
-    annotate(path, out, NEW, ["CHERI_LOGFC=1"], {})
+    annotate(path, out, NEW, ["CHERI_LOGFC=1"])
     assert gzip.decompress(out.read_bytes()).endswith(row + b";CHERI_LOGFC=1\n")
 
 
 def test_no_records_give_a_valid_empty_vcf(tmp_path):
     path, out = write(tmp_path / "in.vcf", sites()), tmp_path / "out.vcf.gz"
-    assert annotate(path, out, NEW, [], {}) is True
+    assert annotate(path, out, NEW, []) is True
     assert bcftools("view", "-H", out) == []
     assert (tmp_path / "out.vcf.gz.csi").exists()
 
@@ -260,7 +262,7 @@ def test_an_error_leaves_the_earlier_output_and_nothing_half_written(tmp_path, n
     prepared = list(records.read(path))
     info = [(row, "") for row in [*prepared, prepared[0]][:n]]
     with pytest.raises(InputError, match=r"record [23] is not the one that was prepared"):
-        vcf.annotate(path, out, NEW, info, {})
+        vcf.annotate(path, out, NEW, info, named())
     assert out.read_text() == "earlier"
     assert sorted(p.name for p in tmp_path.iterdir()) == ["in.vcf", "out.vcf.gz"]
 
@@ -278,7 +280,7 @@ def genome(tmp_path):
 def annotated_list(tmp_path, genome, text):
     path, out = write(tmp_path / "list.tsv", text), tmp_path / "out.vcf.gz"
     n = len(list(records.read(path, "skip")))
-    annotate(path, out, NEW, ["CHERI_LOGFC=1"] * n, {"chr1": 15}, genome)
+    annotate(path, out, NEW, ["CHERI_LOGFC=1"] * n, genome)
     form = "%CHROM %POS %ID %REF %ALT %QUAL %FILTER %CHERI_LOGFC\\n"
     assert all(line.endswith(" . . 1") for line in bcftools("query", "-f", form, out))
     return [" ".join(line.split()[:5]) for line in bcftools("query", "-f", form, out)]
@@ -314,9 +316,3 @@ def test_the_order_of_a_bim_is_the_references(tmp_path, genome):
         "1 3 rs3 C G",  # neither is the reference's: as listed
         "1 3 rs4 T .",
     ]
-
-
-def test_a_list_that_needs_the_reference_says_so(tmp_path):
-    path = write(tmp_path / "list.tsv", "chr1\t5\tAC\t-\trs1\n")
-    with pytest.raises(ValueError, match="without the reference"):
-        annotate(path, tmp_path / "out.vcf.gz", NEW, [""], {})

@@ -27,7 +27,6 @@ with job.logged(snakemake.log[0], snakemake.resources.attempt):
         Path(snakemake.output[0]),
         info.header(experiments),
         info.texts(files.summary, experiments),
-        dict(zip(reference.names, reference.lengths.tolist(), strict=True)),
         reference,
         snakemake.params.positions,
     )

@@ -36,8 +36,7 @@ def annotate(
     out: Path,
     header_lines: list[str],
     info: Iterable[tuple[Record | None, str]],
-    contigs: dict[str, int],
-    reference: Reference | None = None,
+    reference: Reference,
     positions: str = "auto",
 ) -> bool:
     """Write all records of `variants` to `out`, in order, with more in their INFO column.
@@ -48,9 +47,9 @@ def annotate(
     ``info``: for each row of the input, as `records.read` counts them, the record as it was
     prepared, None for a malformed one, and the text to add, such as
     ``CHERI_STATUS=ok,duplicate;CHERI_LOGFC=0.1,.``, or ``''``.
-    ``contigs``: names and lengths, for ``##contig`` lines that the input lacks.
-    ``reference``: for the empty alleles of a list, which a VCF cannot hold as they are, and, with
-    ``positions``, for reading it, as in `records.Variants`.
+    ``reference``: for ``##contig`` lines that the input lacks; for the empty alleles of a list,
+    which a VCF cannot hold as they are; and, with ``positions``, for reading it, as in
+    `records.Variants`.
 
     All else of a VCF is kept to the byte, but for line ends, empty columns, which become ``.``,
     and what would keep others from reading it: no ``##fileformat``, names that are used and not
@@ -82,6 +81,7 @@ def annotate(
                     file.write(added.to(line, text.encode()))
         with pysam.BGZFile(str(whole), "wb") as file:
             kept = [line for line in header if not _is_ours(_define(line))]
+            contigs = dict(zip(reference.names, reference.lengths.tolist(), strict=True))
             file.write(_header(kept, columns, header_lines, added, contigs))
         os.truncate(whole, whole.stat().st_size - _BGZF_END)
         with whole.open("ab") as file, body.open("rb") as rest:
@@ -101,7 +101,7 @@ def annotate(
 
 
 def _source(
-    variants: Path, reference: Reference | None, positions: str
+    variants: Path, reference: Reference, positions: str
 ) -> tuple[list[bytes], list[bytes], Iterator[tuple[Record | Malformed, bytes | None]]]:
     """Header lines, names of columns, and the rows, parsed and as VCF text; None in a list."""
     match formats.kind(variants):
@@ -131,12 +131,10 @@ def _is_same(row: Record | Malformed, prepared: Record | None) -> bool:
     return bool(row.note) or (row.ref, row.alts) == (prepared.ref, prepared.alts)
 
 
-def _listed(row: Record, reference: Reference | None) -> bytes:
+def _listed(row: Record, reference: Reference) -> bytes:
     """A list's record, as it was prepared, as a VCF's: no allele is empty."""
     pos, ref, alts = row.pos, row.ref, row.alts
     if "-" in (ref, *alts):
-        if reference is None:
-            raise ValueError(f"record {row.number + 1} cannot be written without the reference")
         pos, ref, alts = _completed(row, reference)
     columns = (row.chrom, str(pos), row.id, ref, ",".join(alts) or ".", ".", ".", ".")
     return "\t".join(columns).encode()
