@@ -129,8 +129,10 @@ def test_damaged_files_give_an_input_error_or_every_row(tmp_path):
             refused += 1
             continue
         read += 1
-        malformed = [row for row in skipping if isinstance(row, Malformed)]
-        assert strict == (None if malformed else skipping), said
+        stops = any(
+            row.stops if isinstance(row, Malformed) else "" in row.alts for row in skipping
+        )
+        assert strict == (None if stops else skipping), said
         assert [row.number for row in skipping] == list(range(len(skipping))), said
         if path.name == "a.vcf":
             assert len(skipping) == n_rows(data), said

@@ -458,8 +458,14 @@ def test_genotypes_are_refused_with_what_converts_them(genome, tmp_path, text):
         ("NM_000546.6:c.215C>G\n", "transcripts.*VariantValidator"),
         ("variant\nENST00000269305:c.215C>G\n", "transcripts"),
         ("BRCA1:p.Val5Leu\n", "transcripts or proteins"),
-        ("gene\tscore\nA\t1\n", r"'gene\\tscore' names no columns that are known \(wanted: chrom"),
-        ("chrom\tpos\trisk\nchr1\t5\tA\n", "no column of alternate alleles .*chrom, pos, risk"),
+        (
+            "gene\tscore\nA\t1\n",
+            r"'gene\\tscore' names no columns .* it has 'gene', 'score'; wanted are chrom, pos",
+        ),
+        (
+            "chrom\tpos\trisk\nchr1\t5\tA\n",
+            "no column of alternate alleles .*'chrom', 'pos', 'risk'",
+        ),
         ("CHR_ID\tCHR_POS\tSNPS\nchr1\t5\trs1\n", "no column has both alleles"),
         (
             "##fileformat=VCFv4.2\n#CHROM\tPOS\tID\tREF\tALT\nchr1\t5\trs1\t.\tC\n",

@@ -164,7 +164,7 @@ def test_no_variants_give_empty_valid_outputs(done):
 @pytest.mark.parametrize(
     ("config", "message"),
     [
-        ({"chunksize": "5"}, "config: chunksize: unknown key; allowed here: variants"),
+        ({"chunksize": "5"}, "config: chunksize: unknown key; did you mean chunk_size? allowed"),
         ({"chunk_size": "some"}, "config: chunk_size: got 'some'; allowed: auto or integer"),
         ({"variants": "no.vcf"}, "config: variants: there is no file 'no.vcf'"),
     ],

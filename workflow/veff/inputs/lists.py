@@ -57,6 +57,10 @@ _LAYOUTS = {
 _NAMES_BEHIND = {"bed": "id", "VEP": "id"}  # which may have one more column
 _NOT_KNOWN = ("NA", "#NA", "N/A", "NaN", "nan", "null", "NULL", "None")
 _ASK = "give the table a header line: chrom, pos, ref, alt (and id)"
+_WANTED = (
+    "chrom, pos, ref and alt, or chrom, pos, effect_allele and other_allele, or a column of "
+    "notations such as chr1:123:A:G"
+)
 _SAMPLE = 1000  # rows from which a list without headings is recognised
 _MAKE_VCF = {
     notations.RS_ID: "rsIDs, which say neither place nor alleles; make a VCF of them: "
@@ -423,8 +427,13 @@ def _common(
     if comment:
         return None
     raise InputError(
-        f"{where}: no column of alternate alleles (alt) among {quote(', '.join(written))}; {_ASK}"
+        f"{where}: no column of alternate alleles (alt) among {_some(written)}; {_ASK}"
     )
+
+
+def _some(names: list[str]) -> str:
+    shown = ", ".join(quote(name) for name in names[:20])
+    return f"{shown}, … ({len(names)})" if len(names) > 20 else shown
 
 
 def _bare(path: Path, number: int, texts: list[str]) -> Layout:
@@ -445,12 +454,16 @@ def _bare(path: Path, number: int, texts: list[str]) -> Layout:
             return Layout("notations", "", delimiter, {"variant": 0})
     most = max(fitting.values(), default=0)
     first = _split(texts[0], used or _delimiters(texts[0])[0])
-    if 2 * most <= len(texts) or not any(map(str.isdigit, map(_number, first))):
+    if not any(map(str.isdigit, map(_number, first))):
         raise InputError(
-            f"{where}: {quote(texts[0])} names no columns that are known (wanted: chrom, pos, ref "
-            "and alt, or effect_allele and other_allele, or a column of notations such as "
-            f"chr1:123:A:G), and the rows are none of the lists without headings that are read "
-            f"({', '.join(_LAYOUTS)}); {_ASK}"
+            f"{where}: {quote(texts[0])} names no columns that are known: it has {_some(first)}; "
+            f"wanted are {_WANTED}"
+        )
+    if 2 * most <= len(texts):
+        raise InputError(
+            f"{where}: {quote(texts[0])} and the rows after it are none of the lists without "
+            f"headings that are read ({'; '.join(_LAYOUTS)}); give the table a header line with "
+            f"{_WANTED}"
         )
     names = [name for name, count in fitting.items() if count == most]
     if len(names) > 1:
