@@ -52,7 +52,7 @@ def recorded(folder, variants=None, **more):
     write_json(folder / "contigs.json", {"sha256": "0", "assembly": None})
     write_json(folder / "prepared.json", {"statuses": {"ok": 1}, "alleles": 1, "sha256": "0"})
     paths = (folder / name for name in ("contigs.json", "prepared.json", "models.json"))
-    return json.dumps(provenance.run(config, folder / "variants", *paths, [], [], [])), str(folder)
+    return json.dumps(provenance.run(config, *paths, [], [], [])), str(folder)
 
 
 def test_every_setting_that_may_be_a_path_is_looked_at():
@@ -69,8 +69,8 @@ def test_a_record_has_names_and_no_path(tmp_path):
 
 
 def test_alleles_in_place_of_a_file_are_kept_as_they_were_given(tmp_path):
-    text, folder = recorded(tmp_path, variants="chr1:123 A/G")
-    assert "chr1:123 A/G" in text
+    text, folder = recorded(tmp_path, variants="chr1:123:A/G")
+    assert text.count("chr1:123:A/G") == 2
     assert folder not in text
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 import veff
 from veff import autotune
 from veff.atomic import read_json
+from veff.inputs import notations
 from veff.inputs.identity import sha256
 from veff.models import acceptance, experiment
 from veff.models.experiment import Experiment
@@ -92,12 +93,13 @@ def of_scores(
 
 
 def named(config: dict) -> dict:
-    """A configuration with the names alone of its files and folders."""
+    """A configuration with the names alone of its files and folders; alleles that are given in
+    place of a file stay."""
     return {
         key: named(value)
         if isinstance(value, dict)
         else Path(value).name
-        if isinstance(value, str) and key in PATHS
+        if isinstance(value, str) and key in PATHS and not notations.inline(value)
         else value
         for key, value in config.items()
     }
@@ -135,8 +137,6 @@ def run(
     told = config
     if not config.get("provenance_paths"):
         told = named(config)
-        if str(variants) != config["variants"]:  # not a file, but the alleles themselves
-            told["variants"] = config["variants"]
         checkpoints = [replace(one, path=Path(one.path).name) for one in checkpoints]
     return {
         "versions": versions(),
