@@ -1,20 +1,11 @@
 """Marks each test by the folder that it stands in, and skips what this machine cannot run."""
 
-import gc
 from pathlib import Path
 
 import pytest
 
-KINDS = ("unit", "workflow", "cluster", "gpu")
+KINDS = ("unit", "workflow", "cluster", "gpu", "fuzz")
 RUNS = ("demo", "forty", "one_run")  # fixtures that run the workflow
-
-
-gc.disable()  # while PyTorch is imported: a third of that is looking for garbage
-
-
-def pytest_collection_finish():
-    gc.freeze()
-    gc.enable()
 
 
 def has_nvidia_gpu():

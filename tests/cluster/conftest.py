@@ -45,7 +45,7 @@ def whole(tmp_path_factory, worker_id):
 @pytest.fixture
 def record_faults(tmp_path_factory, worker_id):
     """Adds a row to the file that FAULTS names (`tests/cluster/faults.json`, for the docs), or to
-    one among pytest's. Beside other work on the machine its seconds say little."""
+    one among pytest's."""
     base = tmp_path_factory.getbasetemp()
     base = base if worker_id == "master" else base.parent
     path = Path(os.environ.get("FAULTS") or base / "faults.json")

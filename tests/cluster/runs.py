@@ -10,7 +10,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import numpy as np
@@ -72,7 +71,6 @@ class Run:
             *options,
             *("--config", *(f"{key}={value}" for key, value in config.items())),
         ]
-        self.began = time.time()
         with (self.folder / "said").open("a") as out:
             process = subprocess.Popen(
                 command,
@@ -93,7 +91,6 @@ class Run:
         except subprocess.TimeoutExpired:
             os.killpg(process.pid, signal.SIGKILL)
             process.wait()
-        self.took = time.time() - self.began
         assert process.returncode == 0, self.said
 
     @property
@@ -129,7 +126,10 @@ class Run:
 
 def on_nodes(cluster: Slurm) -> dict[str, str]:
     """The environment that jobs take along, so that Python finds what `node` has for it."""
-    path = [HERE / "node", HERE.parent / "standin", ROOT / "workflow"]
+    path = [
+        *(HERE.parent / name for name in ("site", "cluster/node", "standin")),
+        ROOT / "workflow",
+    ]
     return environment() | {
         "SLURM_CONF": cluster.environment["SLURM_CONF"],
         "PYTHONPATH": os.pathsep.join([*map(str, path), os.environ.get("PYTHONPATH", "")]),

@@ -21,6 +21,7 @@ from veff.errors import InputError
 from veff.models.architecture import Architecture
 
 STANDIN = Path(__file__).parents[1] / "standin"
+SITE = STANDIN.with_name("site")
 WORKFLOW = Path(__file__).parents[2] / "workflow"
 H200 = Gpu("GPU-1", "NVIDIA H200", (9, 0), 16896)
 MARK = {"GPU": "NVIDIA H200", "triton": "3.7.1"}
@@ -29,7 +30,9 @@ WORK = [{"batch_size": 4}, {"batch_size": 8}]
 
 def python(code, **variables):
     """What a new Python process with the stand-in GPUs prints."""
-    path = os.pathsep.join([str(STANDIN), str(WORKFLOW), os.environ.get("PYTHONPATH", "")])
+    path = os.pathsep.join(
+        [str(SITE), str(STANDIN), str(WORKFLOW), os.environ.get("PYTHONPATH", "")]
+    )
     environment = {**os.environ, "PYTHONPATH": path, **variables}
     return subprocess.run(
         [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True
@@ -172,7 +175,9 @@ CLAIM = (
 @contextlib.contextmanager
 def claiming(**variables):
     """A process that claims a GPU and holds it: (process, what it says)."""
-    path = os.pathsep.join([str(STANDIN), str(WORKFLOW), os.environ.get("PYTHONPATH", "")])
+    path = os.pathsep.join(
+        [str(SITE), str(STANDIN), str(WORKFLOW), os.environ.get("PYTHONPATH", "")]
+    )
     environment = {**os.environ, "PYTHONPATH": path, **variables}
     with subprocess.Popen(
         [sys.executable, "-c", CLAIM],
@@ -487,7 +492,9 @@ DAMAGE = {
 def damaged(tmp_path_factory):
     """Reports of processes on damaged caches, under the stand-in driver."""
     command = [sys.executable, STANDIN / "damage.py", tmp_path_factory.mktemp("damage")]
-    path = os.pathsep.join([str(STANDIN), str(WORKFLOW), os.environ.get("PYTHONPATH", "")])
+    path = os.pathsep.join(
+        [str(SITE), str(STANDIN), str(WORKFLOW), os.environ.get("PYTHONPATH", "")]
+    )
     environment = {**os.environ, "PYTHONPATH": path}
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
     return json.loads(done.stdout)

@@ -21,6 +21,7 @@ from veff.autotune import seeds
 pytestmark = pytest.mark.slow
 
 STANDIN = Path(__file__).parents[1] / "standin"
+SITE = STANDIN.with_name("site")
 WORKFLOW = Path(__file__).parents[2] / "workflow"
 SHAPE = {"n_filters": 16, "n_layers": 5, "expansion": 2, "input_length": 256, "batch_size": 4}
 CONFIGURATIONS = 12 + 36  # of the statistics kernel; of the MLP kernel, where 64 does not divide H
@@ -32,7 +33,9 @@ def start(cache, seeds=(), gpu="NVIDIA H200", wrapper=(), **asked):
     """A job on a node whose disk is `cache`, in a process group of its own."""
     settings = {"cache_dir": str(cache), **asked.pop("settings", {})}
     asked = {"settings": settings, "work": [SHAPE], "seeds": [str(s) for s in seeds], **asked}
-    path = os.pathsep.join([str(STANDIN), str(WORKFLOW), os.environ.get("PYTHONPATH", "")])
+    path = os.pathsep.join(
+        [str(SITE), str(STANDIN), str(WORKFLOW), os.environ.get("PYTHONPATH", "")]
+    )
     return subprocess.Popen(
         [*wrapper, sys.executable, STANDIN.parent / "gpu_job.py", json.dumps(asked)],
         env={**os.environ, "PYTHONPATH": path, "STANDIN_GPUS": gpu},

@@ -1,4 +1,4 @@
-"""What a job finds on a node of `tests/cluster/slurm.py`; every Python process there reads this.
+"""What a job finds on a node of `tests/cluster/slurm.py`: `tests/site` lets it arrive there.
 
 The node's GPUs, with the stand-in driver behind them: the cache is filled and read for real, and
 as torch has no CUDA, `device: auto` scores on the CPU. Each scoring job notes where it runs, on
@@ -8,19 +8,14 @@ VEFF_SLURM is the folder of the Slurm; in the folder that Snakemake runs in, `jo
 notes, and `plan.json` says for a chunk what its first, second, … start does.
 """
 
-import atexit
-import gc
 import json
 import os
 import re
-import runpy
 import subprocess
 import sys
 import time
 import types
 from pathlib import Path
-
-STANDIN = Path(__file__).parents[2] / "standin"
 
 
 def gpus_of_this_node() -> bool:
@@ -30,7 +25,6 @@ def gpus_of_this_node() -> bool:
         os.environ["STANDIN_GPUS"] = names.read_text()
         os.environ["STANDIN_UUID"] = f"GPU-{node}-"
         os.environ["STANDIN_STEP"] = "6"
-        runpy.run_path(str(STANDIN / "sitecustomize.py"))
     return names.is_file()
 
 
@@ -114,9 +108,8 @@ def without_efficiency_report() -> None:
     sys.modules[module.__name__] = module
 
 
-gc.disable()  # as tests/quick does
-atexit.register(gc.freeze)
-without_efficiency_report()
-# Snakemake itself, which each job starts twice, needs none of the rest.
-if "snakemake" not in sys.orig_argv and gpus_of_this_node():
-    watch_scoring_jobs()
+def arrive() -> None:
+    without_efficiency_report()
+    # Snakemake itself, which each job starts twice, needs none of the rest.
+    if "snakemake" not in sys.orig_argv and gpus_of_this_node():
+        watch_scoring_jobs()
