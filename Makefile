@@ -16,7 +16,7 @@ PINS := envs/torch-$(TORCH).txt envs/requirements.txt envs/requirements-dev.txt
 
 help:
 	@echo 'make demo   score the embedded demo (makes the environment if it is not there)'
-	@echo 'make test   run the tests'
+	@echo 'make test   run the tests, but those on a Slurm'
 	@echo 'make test-cluster   run the tests on a Slurm of their own (as root, with Slurm installed)'
 	@echo 'make lint   check the style of the Python and of the workflow'
 	@echo 'make env    only make the environment, in .venv'

@@ -2,7 +2,7 @@
 
 With "runs" it runs other work than it made sure of. Prints, as JSON, the report, the hash of what
 came out of each work, and what `enable` took: modules imported, seconds of CPU. With
-`tests/standin` on PYTHONPATH it runs the kernels under the stand-in driver.
+`tests/site` and `tests/standin` on PYTHONPATH it runs the kernels under the stand-in driver.
 """
 
 import importlib

@@ -126,10 +126,8 @@ class Run:
 
 def on_nodes(cluster: Slurm) -> dict[str, str]:
     """The environment that jobs take along, so that Python finds what `node` has for it."""
-    path = [
-        *(HERE.parent / name for name in ("site", "cluster/node", "standin")),
-        ROOT / "workflow",
-    ]
+    names = ("tests/site", "tests/cluster/node", "tests/standin", "workflow")
+    path = [ROOT / name for name in names]
     return environment() | {
         "SLURM_CONF": cluster.environment["SLURM_CONF"],
         "PYTHONPATH": os.pathsep.join([*map(str, path), os.environ.get("PYTHONPATH", "")]),
