@@ -4,6 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from project import SHARED
+
 KINDS = ("unit", "workflow", "cluster", "gpu", "fuzz")
 RUNS = ("demo", "forty", "one_run")  # fixtures that run the workflow
 
@@ -30,3 +32,10 @@ def pytest_collection_modifyitems(items):
     if on_gpu and not has_nvidia_gpu():
         for item in on_gpu:
             item.add_marker(pytest.mark.skip(reason="needs an NVIDIA GPU"))
+
+
+@pytest.fixture(scope="session")
+def shared_data():
+    """For a test that reads from `project.SHARED`."""
+    if not SHARED.is_dir():
+        pytest.skip(f"needs data that are not part of the project: there is no {SHARED}")

@@ -7,6 +7,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 DEMO = ROOT / "resources/demo"
+# Real and nasty files, which are not part of the project.
+SHARED = Path(os.environ.get("VEFF_SHARED_DATA", ROOT.parent / "shared/data"))
 
 
 class Project:

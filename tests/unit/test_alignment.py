@@ -1,11 +1,9 @@
 """The one shortest and leftmost form of a change: by hand, by brute force and by bcftools."""
 
 import gzip
-import os
 import random
 import shutil
 import subprocess
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -14,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from project import SHARED
 from veff.inputs import alignment, records
 from veff.inputs.alignment import Texts
 from veff.inputs.preparing import prepare
@@ -168,7 +167,6 @@ def normalised(vcf, fasta, reference, folder, wanted):
     return {keys[int(key)]: (int(pos), ref.upper(), alt.upper()) for pos, key, ref, alt in rows}
 
 
-SHARED = Path(os.environ.get("VEFF_SHARED_DATA", Path(__file__).parents[3] / "shared" / "data"))
 REFERENCES = {
     "b37.chr20.fa.gz": ("b37.chr20", "b37chr20", "hg19.vcf"),
     "hg38.chr20_1-1000000.fa.gz": ("hg38.chr20", "hg38chr20"),
@@ -232,7 +230,7 @@ def opened(tmp_path_factory):
 
 
 @needs_bcftools
-@pytest.mark.skipif(not REAL, reason="needs the shared data")
+@pytest.mark.usefixtures("shared_data")
 @pytest.mark.parametrize(("vcf", "genome"), REAL, ids=lambda path: getattr(path, "name", ""))
 def test_indels_of_real_files_are_scored_where_bcftools_norm_puts_them(
     vcf, genome, opened, tmp_path

@@ -5,7 +5,6 @@ of malformed rows and statuses where a file is accepted, the error where it is r
 """
 
 import csv
-import os
 from collections import Counter
 from pathlib import Path
 from typing import NamedTuple
@@ -15,15 +14,15 @@ import pysam.bcftools
 import pytest
 
 from genomes import named
+from project import SHARED
 from veff.errors import InputError
 from veff.inputs import preparing, records, reference
 from veff.inputs.records import Malformed
 from veff.outputs.vcf import annotate
 
-SHARED = Path(os.environ.get("VEFF_SHARED_DATA", Path(__file__).parents[3] / "shared" / "data"))
 NEW = ['##INFO=<ID=CHERI_STATUS,Number=1,Type=String,Description="Status of the first">']
 
-pytestmark = pytest.mark.skipif(not SHARED.is_dir(), reason="needs the shared data")
+pytestmark = pytest.mark.usefixtures("shared_data")
 
 
 class Accepted(NamedTuple):

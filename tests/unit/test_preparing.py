@@ -2,7 +2,6 @@
 
 import gzip
 import json
-import os
 import random
 from pathlib import Path
 from unittest import mock
@@ -14,14 +13,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from project import SHARED
 from veff.errors import InputError
 from veff.inputs import preparing, records
 from veff.inputs.judging import STATUSES
 from veff.inputs.preparing import prepare
 from veff.inputs.records import NO_REF, ORDER_UNKNOWN, Malformed, Record
 from veff.inputs.reference import Reference, build
-
-SHARED = Path(os.environ.get("VEFF_SHARED_DATA", Path(__file__).parents[3] / "shared" / "data"))
 
 
 def planted_contig():
@@ -687,7 +685,7 @@ def test_whatever_the_records_hold_each_allele_has_one_status(genome, tmp_path_f
         assert score["ref_len"] or score["alt"]
 
 
-@pytest.mark.skipif(not SHARED.exists(), reason="needs the shared data")
+@pytest.mark.usefixtures("shared_data")
 def test_every_allele_of_the_real_panel_fits_its_reference(tmp_path):
     build(SHARED / "reference" / "b37.chr20.fa.gz", tmp_path / "reference")
     reference = Reference.open(tmp_path / "reference")

@@ -2,9 +2,7 @@
 
 import gzip
 import hashlib
-import os
 import random
-from pathlib import Path
 
 import numpy as np
 import pysam
@@ -12,11 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from project import SHARED
 from veff.errors import InputError
 from veff.inputs import assemblies, reference
 from veff.inputs.reference import Reference, build
-
-SHARED = Path(os.environ.get("VEFF_SHARED_DATA", Path(__file__).parents[3] / "shared" / "data"))
 
 # NCBI's assembly reports: a chromosome of each that no other assembly shares.
 CHROMOSOME_20_OR_19 = {
@@ -242,7 +239,7 @@ def test_an_alias_table_that_contradicts_itself_is_refused(tmp_path, table, mess
     assert message in str(error.value)
 
 
-@pytest.mark.skipif(not SHARED.exists(), reason="needs the shared data")
+@pytest.mark.usefixtures("shared_data")
 @pytest.mark.parametrize(
     ("name", "accepted"),
     [
