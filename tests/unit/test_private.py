@@ -7,9 +7,9 @@ import yaml
 
 from project import ROOT
 from tiny import a_fold
+from veff.atomic import write_json
 from veff.models import experiment
 from veff.outputs import provenance
-from veff.tables import write_json
 
 SCHEMA = yaml.safe_load((ROOT / "workflow/schemas/config.schema.yaml").read_text())
 

@@ -25,9 +25,9 @@ VERSION = re.search(
     '__version__ = "(.*)"',
     Path(workflow.source_path("../veff/__init__.py")).read_text(),
 )[1]
+HOME = home(workflow.current_basedir)
 # Read by envs/*.post-deploy.sh and by veff.job.
-os.environ["VEFF_HOME"] = home(workflow.current_basedir)
-os.environ["VEFF_VERSION"] = VERSION
+os.environ.update(VEFF_HOME=HOME, VEFF_VERSION=VERSION)
 
 try:
     from veff import __version__ as installed
@@ -37,5 +37,5 @@ if installed != VERSION:
     raise WorkflowError(
         f"these rules are cherimoya-veff {VERSION}, and the Python package that they need is "
         + (f"there as {installed}" if installed else "not installed")
-        + f": pip install --no-deps {os.environ['VEFF_HOME'] or 'the clone of these rules'}"
+        + f": pip install --no-deps {HOME or 'the clone of these rules'}"
     )

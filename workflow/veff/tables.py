@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from veff.atomic import aside, put, read_json, write_json, write_record  # noqa: F401
+from veff.atomic import aside
 
 ROWS = 1 << 16  # of a table that are text at once
 

@@ -10,13 +10,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from veff.atomic import read_json
 from veff.errors import InputError
 from veff.inputs.identity import sha256
 from veff.outputs.provenance import part
 from veff.outputs.summary import Summary
 from veff.scoring import columns
 from veff.scoring.null import Nulls, judge
-from veff.tables import parquet, read_json, tsv_gz, write_parquet
+from veff.tables import parquet, tsv_gz, write_parquet
 
 KEYS = list(columns.ALLELE)
 
