@@ -25,9 +25,11 @@ def rows(
                 id, alt = row.id or ".", ",".join(row.alts or ".")
                 record = parse(number, number + 1, row.chrom, str(row.pos), id, row.ref or "", alt)
                 yield record, row
-    except (OSError, ValueError, NotImplementedError) as error:
+    except (OSError, ValueError, NotImplementedError, TypeError) as error:
+        # A TypeError is pysam's failure to name an open file in its error, which is the one before.
+        said = error.__context__ if isinstance(error, TypeError) else error
         raise InputError(
-            f"{path}, after record {number}: truncated or damaged ({error}); copy or make it again"
+            f"{path}, after record {number}: truncated or damaged ({said}); copy or make it again"
         ) from error
     finally:
         pysam.set_verbosity(loudness)
