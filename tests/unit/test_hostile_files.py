@@ -7,6 +7,7 @@ import io
 import pickle
 import time
 import zipfile
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -20,6 +21,7 @@ from veff import config, limits
 from veff.cherimoya import checkpoint
 from veff.errors import InputError
 from veff.inputs import intervals, reference
+from veff.inputs.identity import sha256
 from veff.models import sheet
 from veff.models.experiment import Unusable
 
@@ -334,6 +336,8 @@ def test_scores_that_are_not_finite_are_an_error_that_names_the_model(tiny, what
     made = torch.load(path, weights_only=True)
     made["state_dict"][what] = made["state_dict"][what].sign() * 1e38
     torch.save(made, path)
+    folds = (broken.folds[0], replace(broken.folds[1], sha256=sha256(path)))
+    broken = replace(broken, folds=folds)
     with pytest.raises(InputError, match="not a finite number") as error:
         tiny.score(tiny.alleles(8), sound, broken)
     one_line(error, broken.name, path)
