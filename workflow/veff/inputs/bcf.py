@@ -26,7 +26,7 @@ def rows(
                 record = parse(number, number + 1, row.chrom, str(row.pos), id, row.ref or "", alt)
                 yield record, row
     except (OSError, ValueError, NotImplementedError, TypeError) as error:
-        # A TypeError is pysam's failure to name an open file in its error, which is the one before.
+        # A TypeError is pysam's failure to name an open file in its error, the one before.
         said = error.__context__ if isinstance(error, TypeError) else error
         raise InputError(
             f"{path}, after record {number}: truncated or damaged ({said}); copy or make it again"
