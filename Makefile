@@ -12,11 +12,12 @@ MADE := .venv/made-$(TORCH)
 RUN := PATH="$$PWD/.venv/bin:$$PATH" PYTHONDONTWRITEBYTECODE= $(PY) -m
 PINS := envs/torch-$(TORCH).txt envs/requirements.txt envs/requirements-dev.txt
 
-.PHONY: help env demo test test-cluster lint clean
+.PHONY: help env demo test test-kills test-cluster lint clean
 
 help:
 	@echo 'make demo   score the embedded demo (makes the environment if it is not there)'
-	@echo 'make test   run the tests, but those on a Slurm'
+	@echo 'make test   run the tests, but those on a Slurm and make test-kills'
+	@echo 'make test-kills   run the test that kills a run at ten points, which takes minutes'
 	@echo 'make test-cluster   run the tests on a Slurm of their own (as root, with Slurm installed)'
 	@echo 'make lint   check the style of the Python and of the workflow'
 	@echo 'make env    only make the environment, in .venv'
@@ -26,7 +27,10 @@ demo: env
 	$(RUN) snakemake --cores all --configfile config/demo.yaml
 
 test: env
-	$(RUN) pytest -n 2 --dist loadgroup --no-loadscope-reorder --ignore tests/cluster
+	$(RUN) pytest -n 2 --dist loadgroup --no-loadscope-reorder -m 'not kills' --ignore tests/cluster
+
+test-kills: env
+	$(RUN) pytest -m kills tests/workflow/test_kills.py
 
 test-cluster: env .venv/cluster
 	PYTHONPATH=$$PWD/.venv/cluster $(RUN) pytest -n 4 --dist worksteal tests/cluster

@@ -193,3 +193,16 @@ def test_the_table_of_experiments_has_the_columns_of_the_sheet(tmp_path):
         ["y", "1", "", "p.bed", "", "1"],
         [""],
     ]
+
+
+def test_a_checkpoint_swapped_after_it_was_inspected_is_not_loaded(folder):
+    save("x.torch")
+    (inspected,) = checkpoint.inspect([Request("a", ("x.torch",))], {})
+    checkpoint.load("x.torch", inspected.sha256)
+    save("y.torch", n_filters=8)
+    os.utime("y.torch", (0, 0))
+    os.replace("y.torch", "x.torch")
+    with pytest.raises(InputError, match=r"x\.torch: changed while the run used it"):
+        checkpoint.load("x.torch", inspected.sha256)
+    (again,) = checkpoint.inspect([Request("a", ("x.torch",))], {}, {"x.torch": inspected.sha256})
+    assert "x.torch: changed while the run used it" in again.error

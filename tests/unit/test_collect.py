@@ -11,7 +11,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from veff import tables
-from veff.outputs.collect import by_bundle, collect
+from veff.errors import InputError
+from veff.outputs import provenance
+from veff.outputs.collect import by_bundle, check, collect
 from veff.scoring import columns
 
 
@@ -227,3 +229,39 @@ def test_no_scoreable_allele_gives_empty_tables_with_all_columns(tmp_path):
 
 def test_parts_are_dealt_out_bundle_after_bundle():
     assert by_bundle(["0.0", "1.0", "0.1", "1.1"], 2) == [["0.0", "1.0"], ["0.1", "1.1"]]
+
+
+def truncate(path):
+    path.write_bytes(path.read_bytes()[:-40])
+
+
+def flip(path):
+    data = bytearray(path.read_bytes())
+    data[len(data) // 3] ^= 1
+    path.write_bytes(data)
+
+
+@pytest.mark.parametrize(
+    ("name", "damage"),
+    [
+        ("answers/0.b.parquet", truncate),
+        ("answers/0.b.parquet", flip),
+        ("nulls/b.parquet", flip),
+        ("jobs/0.b.json", truncate),
+    ],
+)
+def test_a_damaged_part_is_named_and_removed_to_be_made_again(tmp_path, damage, name):
+    parts = [tmp_path / part for part in ("answers/0.b.parquet", "nulls/b.parquet")]
+    record = tmp_path / "jobs/0.b.json"
+    for path in (*parts, record):
+        path.parent.mkdir()
+    for path in parts:
+        tables.write_parquet(path, [pa.table({"allele_id": range(99)})])
+    tuned = {"gpu": None}
+    written = provenance.job(1, n_alleles=1, n_models=1, tuned=tuned, parts=map(str, parts))
+    record.write_text(json.dumps(written))
+    check(list(map(str, parts)), [str(record)])
+    damage(tmp_path / name)
+    with pytest.raises(InputError, match=rf"{name}.*: not as the job wrote it"):
+        check(list(map(str, parts)), [str(record)])
+    assert not (tmp_path / name).exists()

@@ -352,3 +352,16 @@ def test_nulls_are_found_whatever_file_and_place_they_stand_in(tmp_path):
     assert [len(nulls[name]) for name in "abc"] == [2, 3, 1]
     metadata = pq.read_schema(tmp_path / "1").metadata[null.METADATA]
     assert json.loads(metadata) == [identities[1]]
+
+
+def test_a_damaged_null_is_made_again(tiny, tmp_path, caplog):
+    experiment = tiny.experiment("a", (0,))
+    (first,), _ = make(tiny, tmp_path, [experiment])
+    (path,) = tmp_path.iterdir()
+    whole = path.read_bytes()
+    for damaged in (whole[:-50], whole[:200] + bytes([whole[200] ^ 1]) + whole[201:]):
+        path.write_bytes(damaged)
+        (again,), _ = make(tiny, tmp_path, [experiment])
+        assert again.equals(first)
+        assert path.read_bytes() == whole
+        assert f"{path.name}: damaged" in caplog.text

@@ -316,3 +316,13 @@ def test_the_order_of_a_bim_is_the_references(tmp_path, genome):
         "1 3 rs3 C G",  # neither is the reference's: as listed
         "1 3 rs4 T .",
     ]
+
+
+def test_a_lists_alleles_are_those_of_the_table(tmp_path, genome):
+    """Where the reference has an N both alleles may fit: the table decides, not the list."""
+    path, out = write(tmp_path / "a.bim", "chr1\trs1\t0\t3\tN\tA\n"), tmp_path / "out.vcf.gz"
+    (row,) = records.read(path, "skip", genome)
+    for ref, alt in (("A", "N"), ("N", "A")):
+        prepared = row._replace(ref=ref, alts=(alt,), note="")
+        vcf.annotate(path, out, NEW, [(prepared, "CHERI_LOGFC=1")], genome)
+        assert bcftools("query", "-f", "%REF %ALT\\n", out) == [f"{ref} {alt}"]
