@@ -11,7 +11,7 @@ from project import DEMO, Project
 
 # An input, another content of the same size, and the rules that make what depends on it.
 SWAPS = {
-    "small.vcf": (b"\tA\t", b"\tC\t", {"prepare", "annotate", "collect"}, {"inspect"}),
+    "small.vcf": (b"sim0008", b"sim0088", {"prepare", "annotate", "collect"}, {"inspect"}),
     "genome.fa": (b"A", b"C", {"reference", "prepare", "collect"}, {"inspect"}),
     "cellA.torch": (b"PK", b"KP", {"inspect", "resolve", "score", "collect"}, {"prepare"}),
     "regions.bed": (b"9", b"8", {"null", "collect"}, {"score", "prepare", "inspect"}),
