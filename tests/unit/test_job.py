@@ -2,10 +2,13 @@
 
 import logging
 import os
+import subprocess
+import sys
 import time
 
 import pytest
 
+from project import ROOT
 from veff import job
 from veff.errors import InputError, Passing
 
@@ -75,3 +78,26 @@ def test_what_may_pass_is_tried_again(logs):
     path = logs / "download.log"
     assert attempt(path, 1, Passing("the hub does not answer")) == (1, True)
     assert attempt(path, 2) == (0, True)
+
+
+DIES = """
+import os, resource, signal, sys
+from veff import job
+with job.logged(sys.argv[1]):
+    if sys.argv[2] == "killed":
+        os.kill(os.getpid(), signal.SIGKILL)
+    resource.setrlimit(resource.RLIMIT_AS, (1 << 30, 1 << 30))
+    bytearray(1 << 34)
+"""
+
+
+@pytest.mark.parametrize("how", ["killed", "out of memory"])
+def test_a_job_out_of_memory_is_told_in_words(logs, how):
+    path = logs / "score.log"
+    command = [sys.executable, "-c", DIES, str(path), how]
+    done = subprocess.run(command, cwd=ROOT / "workflow", capture_output=True, text=True)
+    assert done.returncode
+    assert "Traceback" not in done.stderr
+    said = job.last_words(logs, 0)
+    assert said.startswith(f"error in score: {how}")
+    assert "each attempt asks for more" in said

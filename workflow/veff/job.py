@@ -13,6 +13,10 @@ from pathlib import Path
 from veff import __version__, atomic
 from veff.errors import InputError, Passing
 
+MORE = (
+    "give it more (--set-resources RULE:mem_mb=…), or let it be tried again (--retries 3), since "
+    "each attempt asks for more"
+)
 REFUSED = 2  # the exit status of a job whose input is wrong
 FAULT = "the job failed"
 _ERROR = re.compile(r"[\d-]+ [\d:,]+ ERROR (.*)")
@@ -38,7 +42,8 @@ def logged(path: str | Path, attempt: int = 1) -> Iterator[None]:
     form = "%(asctime)s %(levelname)s %(message)s"
     logging.basicConfig(level=logging.INFO, format=form, handlers=handlers, force=True)
     logging.captureWarnings(True)
-    refused = Path(path).with_suffix(".refused")
+    refused, running = (Path(path).with_suffix(end) for end in (".refused", ".running"))
+    running.touch()
     try:
         wanted = os.environ.get("VEFF_VERSION", __version__)  # of rules/library.smk
         if wanted != __version__:
@@ -57,16 +62,22 @@ def logged(path: str | Path, attempt: int = 1) -> Iterator[None]:
             sys.exit(1)
         atomic.write_text(refused, str(error))
         sys.exit(REFUSED)
+    except MemoryError:
+        logging.error("out of memory: %s", MORE)
+        print(f"error: out of memory: {MORE}", file=sys.stderr)
+        sys.exit(1)
     except Exception:
         logging.exception(FAULT)
         raise
+    finally:
+        running.unlink(missing_ok=True)
 
 
 def last_words(logs: Path, since: float) -> str:
     """What went wrong, a line a fault: the last thing on the screen of a run that failed.
 
     Read from the rules' log files below `logs` that were written to after `since`, seconds since
-    the epoch. A job that ended without a message, killed by the system perhaps, has no line.
+    the epoch. A job that was killed could leave no message, but its `.running` is still there.
     """
     faults: dict[str, str] = {}
     for path in sorted(logs.rglob("*.log")):
@@ -74,6 +85,8 @@ def last_words(logs: Path, since: float) -> str:
             continue
         lines = path.read_text(errors="replace").splitlines()
         said = [found[1] for line in lines if (found := _ERROR.match(line))]
+        if path.with_suffix(".running").exists():
+            said.append(f"killed, as the system does with a job that is out of memory: {MORE}")
         if said[-1:] == [FAULT]:
             said.append(f"{lines[-1]} (a fault of the program: {path} has its traceback)")
         if said:
