@@ -168,7 +168,7 @@ def normalised(vcf, fasta, reference, folder, wanted):
 
 
 REFERENCES = {
-    "b37.chr20.fa.gz": ("b37.chr20", "b37chr20", "hg19.vcf"),
+    "b37.chr20.fa.gz": ("b37.chr20", "b37chr20"),
     "hg38.chr20_1-1000000.fa.gz": ("hg38.chr20", "hg38chr20"),
     "hg38.chr1_1-1000000.fa.gz": ("hg38.chr1.",),
     "vg_z.b37_chr20_1000001-2000000.fa.gz": ("vg_z",),
