@@ -166,6 +166,12 @@ class Search {
       (!all || agree[at] === nFolds[e]);
   }
 
+  // A number of what was found, by its place there.
+  value({ rows, answers }, name) {
+    const { n_whole: n, [`best.${name}`]: best, [`whole.${name}`]: whole } = this.data;
+    return (k) => (rows[k] < n ? whole[answers[k] * n + rows[k]] : best[rows[k]]);
+  }
+
   // The places of what was found in the order of a column, from the smallest on or the largest.
   order(found, column, descending) {
     const { data } = this;
@@ -176,16 +182,20 @@ class Search {
       id: (k) => data.alleles.id[rows[k]],
       gene: (k) => data.alleles.gene[rows[k]],
       max_p: (k) => data.max_p[rows[k]],
-      size: (k) => Math.abs(this.answer(rows[k], answers[k]).logfc),
     };
-    const value = values[column] || ((k) => this.answer(rows[k], answers[k])[column]);
+    if (column === "size") {
+      const effect = this.value(found, "logfc");
+      values.size = (k) => Math.abs(effect(k));
+    }
+    const value = values[column] || this.value(found, column);
     const keys = Array.from(rows, (_, k) => value(k));
     const places = Uint32Array.from(keys.keys());
     // What has no value comes last, whichever the direction; of equals first the larger effect.
     const last = (x) => x === "" || Number.isNaN(x);
     const sign = descending ? -1 : 1;
     return places.sort((a, b) => {
-      const [x, y] = [keys[a], keys[b]];
+      const x = keys[a];
+      const y = keys[b];
       if (x === y || (last(x) && last(y))) return a - b;
       if (last(x) || last(y)) return last(x) ? 1 : -1;
       return x < y ? -sign : sign;
