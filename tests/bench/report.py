@@ -4,8 +4,9 @@
 
 Makes the tables of a run that never was, their report, and looks at it in a real Chromium, without
 a network; writes results/report.json. The time of a filter is that of the page's answer to an
-event, its layout included (the heat map follows behind it): of five tries of each, the median and the shortest, which tells more where
-the machine has other work to do (`load`: how many processes wanted its cores).
+event, its layout included (the heat map follows behind it): of five tries of each, the median and
+the shortest, which tells more where the machine has other work to do (`load`: how many processes
+wanted its cores).
 """
 
 import argparse

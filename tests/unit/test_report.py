@@ -33,7 +33,7 @@ def page(tmp_path_factory):
     return run.report(nulls=[folder / "null.parquet"])
 
 
-MARKS = """
+DRAWN = """
   await window.drawn;
   const charts = [...document.querySelectorAll("[data-chart]")];
   return {
@@ -48,7 +48,7 @@ MARKS = """
 
 @pytest.mark.parametrize("width", [1280, 390])
 def test_every_chart_has_marks_and_nothing_fails_or_is_fetched(page, tmp_path, width):
-    said = browser.look(page, tmp_path, width=width, probe=MARKS)
+    said = browser.look(page, tmp_path, width=width, probe=DRAWN)
     assert said["errors"] == []
     assert said["loaded"] == []
     found = said["found"]
