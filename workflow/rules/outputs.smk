@@ -104,7 +104,7 @@ rule annotate:
     params:
         experiments=config["info_experiments"],
         positions=config["positions"],
-        sha256=sha256(None if INLINE else VARIANTS),
+        sha256=sha256(None if INLINE else VARIANTS, config["contig_aliases"]),
     script:
         "../scripts/annotate.py"
 

@@ -13,7 +13,8 @@ from veff.outputs import info, vcf
 with job.logged(snakemake.log[0], snakemake.resources.attempt):
     autotune.enable()
     files = snakemake.input
-    aliases = Path(files.aliases) if files.aliases else None
+    given = Input.all(snakemake.params.sha256)
+    aliases = given[files.aliases] if files.aliases else None
     reference = Reference.open(Path(files.reference[0]).parent, aliases)
     experiments = info.PerExperiment(
         Path(files.scores),
@@ -21,7 +22,6 @@ with job.logged(snakemake.log[0], snakemake.resources.attempt):
         snakemake.params.experiments,
         pq.read_metadata(files.summary).num_rows,
     )
-    given = Input.all(snakemake.params.sha256)
     vcf.annotate(
         given.get(files.variants) or Input(files.variants),
         Path(snakemake.output[0]),
