@@ -483,7 +483,7 @@ FASTA = {
     "NUL": (b">a\nAC\0GT\n", "in the sequence of 'a'"),
     "a protein": (b">a\nMKLV*\n", "in the sequence of 'a'"),
     "no name": (b">\nACGT\n", "without a contig's name"),
-    "two of a name": (b">a\nACGT\n>a\nACGT\n", "stands there twice"),
+    "two of a name": (b">a\nACGT\n>a\nACGT\n", "occurs twice"),
     "no contig": (b"ACGT\n", "starts with"),
     "empty": (b"", "holds no contig"),
     "cut gzip": (gzip.compress(b">a\n" + b"ACGT\n" * 1000)[:-20], "damaged gzip"),

@@ -379,7 +379,7 @@ def test_a_headed_table_in_the_common_spellings(tmp_path, text):
     [
         ("chr1\t100\tA\tG\tT\n", "line 1: .*reads as original and as chrombpnet.*header line"),
         ("chr1\t100\t200\tA\tT\n", "not certain how positions are counted"),
-        ("chr1\t100\t200\tpeak\n", "none of the lists without headings"),
+        ("chr1\t100\t200\tpeak\n", "match no list without headings"),
         ("a\tb\tc\td\n1\t2\tA\tC\n", "line 1: .*names no columns that are known"),
         ("chrom\tpos\tref\n1\t2\tA\n", "line 1: no column of alternate alleles"),
         ("chrom\tpos\tposition\tref\talt\n1\t2\t2\tA\tC\n", "'pos' and 'position' could both"),

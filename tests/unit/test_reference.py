@@ -137,7 +137,7 @@ TRUNCATED = gzip.compress(b">a\n" + BASES, mtime=0)[:-99]
         (b">a\nACGT ACGT\n", "' ' in the sequence of 'a'"),
         (b">a\nACGT\n>b\nACGTQ\n", "'Q' in the sequence of 'b'"),
         (b">a\nAC-GT\n", "'-' in the sequence of 'a'"),
-        (b">a\nACGT\n>a\nACGT\n", "'a' stands there twice"),
+        (b">a\nACGT\n>a\nACGT\n", "'a' occurs twice"),
         (b">\nACGT\n", "without a contig's name"),
         (TRUNCATED, "truncated"),
     ],

@@ -68,7 +68,7 @@ def private(parent: Path, name: str) -> Path:
                     log.warning("autotune: %s is stepped around: %s", path / one, error)
                 continue
             return path / one
-    raise trust.Untrusted(f"{NAMES} names like {path / name} are taken by others")
+    raise trust.Untrusted(f"{NAMES} names like {path / name} belong to others")
 
 
 def _asked(cache_dir: str | None) -> list[Path]:

@@ -217,7 +217,7 @@ def publish(seed: Seed, folder: Path) -> Seed:
             except BAD:
                 os.replace(aside, path)  # what is there is damaged
             return Seed(path)
-        raise OSError(errno.EEXIST, f"{NAMES} names of this seed are taken by others", str(path))
+        raise OSError(errno.EEXIST, f"{NAMES} names of this seed belong to others", str(path))
     finally:
         aside.unlink(missing_ok=True)
 

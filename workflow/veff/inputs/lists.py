@@ -461,8 +461,8 @@ def _bare(path: Path, number: int, texts: list[str]) -> Layout:
         )
     if 2 * most <= len(texts):
         raise InputError(
-            f"{where}: {quote(texts[0])} and the rows after it are none of the lists without "
-            f"headings that are read ({'; '.join(_LAYOUTS)}); give the table a header line with "
+            f"{where}: {quote(texts[0])} and the rows after it match no list without headings "
+            f"that is read ({'; '.join(_LAYOUTS)}); give the table a header line with "
             f"{_WANTED}"
         )
     names = [name for name, count in fitting.items() if count == most]

@@ -54,7 +54,7 @@ def build(fasta: Path, folder: Path) -> None:
                 lengths[-1] += out.write(piece)
         if len(set(names)) < len(names):
             twice = next(name for name in names if names.count(name) > 1)
-            raise InputError(f"{fasta}: contig {twice!r} stands there twice; names must differ")
+            raise InputError(f"{fasta}: contig {twice!r} occurs twice; names must differ")
         contigs = {
             "names": names,
             "lengths": lengths,
