@@ -178,7 +178,7 @@ def _check_texts(here: str, values: dict[str, str]) -> None:
     if len(quote(values["experiment"], safe="")) > LONGEST_NAME:
         raise InputError(
             f"{here}: the experiment's name {cut(repr(values['experiment']))} is too long for a "
-            f"folder: at most {LONGEST_NAME} characters, where each that is not a letter or a digit "
+            f"folder: at most {LONGEST_NAME} characters, where each that is no letter or digit "
             "counts as three or more"
         )
 
