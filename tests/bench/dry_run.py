@@ -20,7 +20,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "workflow"))
 
-from veff import plan  # noqa: E402
+from veff import outdir, plan  # noqa: E402
 from veff.models import sheet  # noqa: E402
 
 RESULT = Path(__file__).parent / "results/dry_run.json"
@@ -43,7 +43,7 @@ def project(folder: Path, experiments: int, alleles: int, chunks: int | None) ->
     size = plan.enough(alleles, as_if.chunk_size("auto"), as_if.most_chunks("auto"))
     chunks = chunks or -(-alleles // size)
     out = folder / "out"
-    for name in ("reference", "prepared"):
+    for name in (outdir.MARK, "reference", "prepared"):
         (out / name).mkdir(parents=True)
     prepared = {"chunks": chunks, "alleles": alleles, "scoreable": alleles, "cut": asdict(cut)}
     (out / "prepared/summary.json").write_text(json.dumps(prepared))
