@@ -146,6 +146,8 @@ def to_predict(alleles):
 
     def of(wildcards, input):
         models = sum(len(one.checkpoints) for one in BUNDLES[wildcards.bundle])
+        # Both strands take the time of twice the models.
+        models *= 1 + config["reverse_complement"]
         return resources.models(alleles(), models, on_gpu=bool(GPU["gpu"]))
 
     return of

@@ -17,6 +17,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import BinaryIO
 
+from veff import atomic
 from veff.errors import InputError
 
 BLOCK = 1 << 20  # bytes that are read and hashed at once
@@ -139,7 +140,7 @@ def now(
         found = dict(zip(paths, pool.map(look, paths), strict=True))
     found |= {path: {"state": None, "sha256": one} for path, one in read.items()}
     if keep and found != known:
-        _write(record, found)
+        atomic.write_json(record, found)
     return {path: one["sha256"] for path, one in found.items()}
 
 
@@ -170,9 +171,3 @@ def _read(record: Path) -> dict[str, dict]:
         return json.loads(record.read_text())
     except (OSError, ValueError):  # not there, or cut short: then all is hashed again
         return {}
-
-
-def _write(record: Path, found: dict[str, dict]) -> None:
-    temporary = record.with_name(f".{record.name}.{os.uname().nodename}.{os.getpid()}")
-    temporary.write_text(json.dumps(found, indent=1) + "\n")
-    os.replace(temporary, record)

@@ -220,8 +220,6 @@ class Judge:
 
         `contig` is -1 for one that the reference lacks.
         """
-        if not alt:
-            return Verdict("malformed", "ALT is empty")
         if not _is_sequence(alt):
             return _without_bases(alt)
         if contig < 0:
@@ -330,14 +328,14 @@ def _some(names: Iterable[str]) -> str:
 def _without_bases(alt: str) -> Verdict:
     """The status of an ALT that is no sequence of A, C, G, T."""
     if not alt:
-        return Verdict("malformed", "ALT is missing between two commas")
+        return Verdict("malformed", "ALT is empty")
     if alt in (".", "<*>", "<NON_REF>"):
         return Verdict("no_alt", f"ALT is {alt!r}: no alternate allele")
     if alt in ("*", "<*:DEL>"):
         return Verdict("spanning_deletion", f"ALT is {alt!r}: deleted by another record's allele")
     if alt.startswith("<"):
         return Verdict("symbolic", f"ALT is {_short(alt)!r}: symbolic, without a sequence")
-    if "[" in alt or "]" in alt or (alt != "" and "." in (alt[0], alt[-1])):
+    if "[" in alt or "]" in alt or "." in (alt[0], alt[-1]):
         return Verdict("breakend", f"ALT is {_short(alt)!r}: a breakend")
     return Verdict("not_acgt", f"ALT is {_short(alt)!r}; only A, C, G, T can be scored")
 
