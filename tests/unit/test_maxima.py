@@ -25,10 +25,15 @@ def effects(rng, n, experiments, shared):
     return np.abs(spread * (shared * common + (1 - shared**2) ** 0.5 * own))
 
 
+def signs(sizes):
+    """Plus and minus in turn: an effect is as large in either direction."""
+    return np.where(np.arange(len(sizes)) % 2, -1.0, 1.0)
+
+
 def p_values(null, observed, identities):
     judge = MaxNull()
     for identity, sizes in zip(identities, null, strict=True):
-        judge.add(identity, pa.table({"abs_logfc": sizes}))
+        judge.add(identity, pa.table({"logfc": sizes * signs(sizes)}))
     return judge.p_value(observed.max(0))
 
 
@@ -69,5 +74,14 @@ def test_windows_of_two_lengths_are_judged_on_the_safe_side():
 
 def test_of_several_groups_the_largest_effect_speaks():
     judge = MaxNull()
-    judge.add(IDENTITY | {"n": 3}, pa.table({"abs_logfc": [1.0, 5.0, 1.0, 2.0, 2.0, 2.0]}))
+    judge.add(IDENTITY | {"n": 3}, pa.table({"logfc": [1.0, -5.0, 1.0, 2.0, 2.0, 2.0]}))
     assert judge.p_value(np.array([1.5, 3.0, 6.0])).tolist() == [1, 2 / 4, 1 / 4]
+
+
+def test_the_null_is_of_what_is_compared_also_where_folds_are_scored_apart():
+    """Under mean_score abs_logfc is the mean of the folds' absolute values, and larger."""
+    judge = MaxNull()
+    folds = np.array([[1.0, -2.0, 3.0], [-1.0, 2.0, 1.0]])
+    null = {"logfc": folds.mean(0), "abs_logfc": np.abs(folds).mean(0)}
+    judge.add(IDENTITY | {"n": 3}, pa.table(null))
+    assert judge.p_value(np.array([0.5, 2.5])).tolist() == [2 / 4, 1 / 4]

@@ -116,7 +116,7 @@ def test_a_run_without_scores_has_every_allele_and_no_value(alleles):
 def null_of(sizes, **drawn):
     identity = {"n": len(sizes), "seed": 0, "scheme": "uniform", "regions_sha256": None}
     identity |= {"reference_sha256": "abc", "input_length": 2114}
-    return identity | drawn, pa.table({"abs_logfc": sizes})
+    return identity | drawn, pa.table({"logfc": sizes})
 
 
 def test_the_largest_effect_is_judged_by_the_largest_effects_of_the_same_random_snvs(alleles):

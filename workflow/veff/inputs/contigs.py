@@ -108,7 +108,8 @@ class Contigs:
                 both = " and ".join(repr(self._names[i]) for i in sorted(contigs)[:2])
                 raise InputError(
                     f"{path}, line {number}: its names are those of {both}, two contigs of the "
-                    "reference; a row must be about one"
+                    "reference; a row must be about one (to move variants from one to the other: "
+                    "bcftools annotate --rename-chrs)"
                 )
             aliases |= dict.fromkeys(names, *contigs) if contigs else {}
         return aliases

@@ -16,7 +16,7 @@ COLUMNS = {
     "record": Column(pa.int64(), "number of the record in the input, from 0"),
     **columns.ALLELE,
     "status": Column(pa.string(), "ok, duplicate, or why the allele was not scored"),
-    "max_experiment": Column(pa.string(), "the experiment with the largest abs_logfc"),
+    "max_experiment": Column(pa.string(), "the experiment with the largest absolute logfc"),
     "max_logfc": Column(pa.float64(), "logfc in that experiment", "log2"),
     "max_jsd": Column(pa.float64(), "jsd in that experiment", "0 to 1"),
     "max_experiment_pval": Column(
@@ -27,7 +27,7 @@ COLUMNS = {
     ),
     "max_pval": Column(
         pa.float64(),
-        "how often the largest abs_logfc of a random SNV over all experiments is as large; "
+        "how often the largest absolute logfc of a random SNV over all experiments is as large; "
         "missing without nulls",
         "0 to 1",
         "(1 + #{largest of a null SNV >= observed}) / (1 + n)",

@@ -14,7 +14,7 @@ DRAWN_BY = ("n", "seed", "scheme", "regions_sha256", "reference_sha256", "input_
 
 
 class MaxNull:
-    """The largest absolute effects of the null SNVs, taken in experiment by experiment."""
+    """The largest absolute logfc of the null SNVs, taken in experiment by experiment."""
 
     def __init__(self) -> None:
         self._largest: dict[tuple, np.ndarray] = {}
@@ -29,12 +29,13 @@ class MaxNull:
         Of several signal groups, that of the largest effect speaks for its experiment.
         """
         drawn = tuple(identity[key] for key in DRAWN_BY)
-        # The groups' rows follow each other, each over all SNVs in the order of the draw.
-        sizes = null["abs_logfc"].to_numpy().reshape(-1, identity["n"]).max(0)
+        # The groups' rows follow each other, each over all SNVs in the order of the draw. Not
+        # abs_logfc, which under mean_score is the mean of the folds' absolute values.
+        sizes = np.abs(null["logfc"].to_numpy()).reshape(-1, identity["n"]).max(0)
         self._largest[drawn] = np.maximum(self._largest.get(drawn, sizes), sizes)
 
     def p_value(self, observed: np.ndarray) -> np.ndarray:
-        """P-values of alleles' largest absolute effects over all experiments, float64 [n].
+        """P-values of alleles' largest absolute logfc over all experiments, float64 [n].
 
         (1 + #{null >= observed}) / (1 + n), for a null of the maximum over experiments. Where
         windows differ in length, and with them the random SNVs, the values of the lengths are
