@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+import browser
 from project import SHARED
 
 KINDS = ("unit", "workflow", "cluster", "gpu", "fuzz")
@@ -32,6 +33,12 @@ def pytest_collection_modifyitems(items):
     if on_gpu and not has_nvidia_gpu():
         for item in on_gpu:
             item.add_marker(pytest.mark.skip(reason="needs an NVIDIA GPU"))
+
+
+@pytest.fixture(scope="module")
+def chromium():
+    with browser.chromium() as started:
+        yield started
 
 
 @pytest.fixture(scope="session")

@@ -45,8 +45,9 @@ class Run:
         scored = pa.array(np.where(ids < n, ids, -1), mask=ids == n)
         reasons = pa.array([""] * n + [name("a symbolic allele")])
         self.write("alleles", base | {"reason": reasons, "scored_as": scored})
-        self.logfc = rng.standard_t(3, (len(experiments), n)) * 0.1
+        self.logfc = self.alike(rng.standard_t(3, (len(experiments), n)) * 0.1)
         folds = self.logfc[:, None] + rng.normal(0, 0.05, (len(experiments), 2, n))
+        self.folds = folds
         self.agree = (np.sign(folds) == np.sign(self.logfc)[:, None]).sum(1)
         keys = {key: base[key][:n] for key in ("allele_id", "chrom", "pos", "id", "ref", "alt")}
         self.parts(
@@ -85,6 +86,10 @@ class Run:
         lines += [[name(e), *about.get(e, ("", ""))] for e in experiments]
         with self.path("experiments.tsv").open("w", newline="") as handle:
             csv.writer(handle, delimiter="\t", lineterminator="\n").writerows(lines)
+
+    def alike(self, logfc):
+        """The effects, [experiments, alleles]; a run of other ones says which."""
+        return logfc
 
     def scores(self, i, p):
         values = {

@@ -15,12 +15,9 @@ import json
 import os
 import platform
 import statistics
-import subprocess
 import sys
 import tempfile
-import threading
 import time
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import numpy as np
@@ -28,7 +25,7 @@ import numpy as np
 HERE = Path(__file__).parent
 sys.path[:0] = [str(HERE.parents[1] / "workflow"), str(HERE.parent)]
 
-from browser import CHROMIUM  # noqa: E402
+import browser  # noqa: E402
 from reported import Run  # noqa: E402
 
 TISSUES = ("liver", "heart", "lung", "brain", "kidney", "spleen", "colon", "muscle", "skin", "eye")
@@ -42,20 +39,11 @@ FILTERS = [
     {"size": "0.3", "agree": True},
     {},
 ]
-PAGE = """<!DOCTYPE html><style>body { margin: 0 }</style>
-<iframe src="/page" width="1280" height="900" style="border: 0"></iframe>
-<script>
-addEventListener("message", (event) => fetch("/said", { method: "POST", body: event.data }));
-</script>
-"""
-PROBE = """<script type="module">
-await window.ready;
-const found = { ready: performance.now(), filters: [] };
-found.paint = performance.getEntriesByName("first-contentful-paint")[0]?.startTime;
-await window.drawn;
-found.drawn = performance.now();
+PROBE = """async (filters) => {
+const found = { filters: [] };
+found.paint = performance.getEntriesByName("first-contentful-paint")[0].startTime;
 const form = document.getElementById("filters");
-for (const values of FILTERS.flatMap((one) => [one, one, one, one, one])) {
+for (const values of filters.flatMap((one) => [one, one, one, one, one])) {
   form.reset();
   await new Promise((then) => setTimeout(then, 400));
   for (const [name, value] of Object.entries(values)) {
@@ -71,9 +59,8 @@ for (const values of FILTERS.flatMap((one) => [one, one, one, one, one])) {
 const begun = performance.now();
 document.querySelector("[data-sort=jsd] button").click();
 found.sort = performance.now() - begun;
-parent.postMessage(JSON.stringify(found), "*");
-</script>
-"""
+return found;
+}"""
 
 
 class Realistic(Run):
@@ -85,51 +72,25 @@ class Realistic(Run):
         return super().scores(i, p) | {"abs_logfc.pval": (1 + above) / (1 + len(null))}
 
 
-def look(page: Path) -> dict:
-    """What the probe finds, in real time."""
-    html = page.read_text(encoding="utf-8")
-    before, end, after = html.rpartition("</body>")
-    probed = before + PROBE.replace("FILTERS", json.dumps(FILTERS)) + end + after
-    pages = {"/": PAGE.encode(), "/page": probed.encode()}
-    said, heard = {}, threading.Event()
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self):
-            body = pages.get(self.path, b"")
-            self.send_response(200)
-            self.send_header("Content-Type", "text/html; charset=utf-8")
-            self.end_headers()
-            self.wfile.write(body)
-
-        def do_POST(self):
-            said.update(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
-            self.send_response(204)
-            self.end_headers()
-            heard.set()
-
-        def log_message(self, *_):
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    with tempfile.TemporaryDirectory() as profile:
-        command = [
-            CHROMIUM,
-            "--headless",
-            "--no-sandbox",
-            "--disable-gpu",
-            "--window-size=1300,950",
-        ]
-        command += [f"--user-data-dir={profile}", "--remote-debugging-port=0"]
-        command.append(f"http://127.0.0.1:{server.server_port}/")
-        browser = subprocess.Popen(command, stderr=subprocess.DEVNULL)
-        try:
-            assert heard.wait(300), "the page said nothing"
-        finally:
-            browser.terminate()
-            browser.wait()
-            server.shutdown()
-    return said
+def look(path: Path) -> dict:
+    """What the probe finds, and when the page was ready and drawn."""
+    with browser.chromium() as chromium:
+        page = chromium.new_page(viewport={"width": 1280, "height": 900})
+        page.set_default_timeout(300_000)
+        # As early as the page's own scripts end, without a message of ours between.
+        page.add_init_script("""addEventListener("DOMContentLoaded", () => {
+          for (const name of ["ready", "drawn"]) {
+            window[name].then(() => (window[`was_${name}`] = performance.now()));
+          }
+        });""")
+        page.goto(path.as_uri())
+        page.evaluate("window.drawn")
+        found = page.evaluate(PROBE, FILTERS)
+        return found | {
+            "ready": page.evaluate("window.was_ready"),
+            "drawn": page.evaluate("window.was_drawn"),
+            "chromium": chromium.version,
+        }
 
 
 def main():
@@ -153,7 +114,11 @@ def main():
     demo = options.demo / "report.html"
     found = {
         "date": datetime.date.today().isoformat(),
-        "machine": {"cpu": platform.machine(), "chromium": _version(), "load": os.getloadavg()[0]},
+        "machine": {
+            "cpu": platform.machine(),
+            "chromium": said["chromium"],
+            "load": os.getloadavg()[0],
+        },
         "alleles": options.alleles,
         "experiments": options.experiments,
         "bytes": size,
@@ -170,11 +135,6 @@ def main():
     }
     print(json.dumps(found, indent=2))
     (HERE / "results/report.json").write_text(json.dumps(found, indent=2) + "\n")
-
-
-def _version() -> str:
-    done = subprocess.run([CHROMIUM, "--version"], capture_output=True, text=True, check=True)
-    return done.stdout.strip()
 
 
 if __name__ == "__main__":

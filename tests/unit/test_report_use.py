@@ -1,7 +1,7 @@
-"""Each thing that a reader can do with the report, done in a real browser."""
+"""Each thing that a reader can do with the report, done in a real browser with mouse and keys."""
 
 import csv
-import io
+import re
 
 import numpy as np
 import pytest
@@ -16,113 +16,6 @@ EXPERIMENTS = tuple(f"ENCODE_CATv1_experiment_of_{t}" for t in ("liver", "heart"
 LIVER, HEART, LUNG = EXPERIMENTS
 ABOUT = {LIVER: ("liver", "DNase"), HEART: ("heart", "ATAC"), LUNG: ("lung", "DNase")}
 N = 300
-# One visit does all of it, since a browser takes seconds to start. `found.NAME` is what a test
-# below looks at.
-PROBE = """
-  const { csv } = await window.ready;
-  await window.drawn;
-  const get = (id) => document.getElementById(id);
-  const form = get("filters");
-  const pause = () => new Promise((then) => setTimeout(then, 50));
-  const table = document.querySelector("table.top");
-  const texts = (nodes) => [...nodes].map((node) => node.innerText.trim());
-  const rows = () => [...table.tBodies[0].rows].map((row) => ({
-    label: row.querySelector("a").textContent,
-    about: row.querySelector("small")?.textContent ?? "",
-    cells: Object.fromEntries([...row.cells].slice(1).map((c) => [c.dataset.label, c.innerText])),
-  }));
-  const found = {};
-  const ask = (values) => {
-    form.reset();
-    for (const [name, value] of Object.entries(values)) {
-      const field = form.elements[name];
-      if (field.type === "checkbox") field.checked = value;
-      else field.value = value;
-    }
-    form.dispatchEvent(new Event("input"));
-    return { said: get("shown").textContent, rows: rows(), without: get("without").innerText };
-  };
-  const says = (values) => ask(values).said;
-
-  found.first = ask({});
-  found.overflow = document.documentElement.scrollWidth - innerWidth;
-  get("next").click();
-  found.second = rows();
-  get("previous").click();
-
-  // Everything printed, looked for.
-  const printed = new Set([...document.querySelectorAll("table.top th a, #heat th a")].map(
-    (node) => node.textContent));
-  document.querySelectorAll("#heat thead span").forEach((n) => printed.add(n.textContent));
-  document.querySelectorAll("[data-chart=folds] text, figcaption").forEach(
-    (n) => /:/.test(n.textContent) && printed.add(n.textContent));
-  found.labels = [...printed].filter((label) => label);
-  found.unfound = found.labels.filter((text) => says({ text }).startsWith("0 of"));
-
-  found.words = ask({ text: "RS7 heart" });
-  found.gene = ask({ text: "gene7" });
-  found.region = ask({ text: "chr1:1-1,000,000" });
-  found.nothing = ask({ text: "rs300" });
-  found.inGene = ask({ gene: "gene7" });
-  found.experiment = ask({ experiment: EXPERIMENTS[1] });
-  found.biosample = ask({ biosample: "lung" });
-  found.assay = ask({ assay: "DNase" });
-  found.kind = [says({ kind: "SNV" }), says({ kind: "insertion" })];
-  found.p = [says({ p: "0.2" }), says({ p: "0.3" })];
-  found.size = ask({ size: "0.2" });
-  found.agree = ask({ agree: true });
-  found.csv = await csv().text();
-  ask({});
-
-  const heading = (name) => [...table.tHead.querySelectorAll("button")]
-    .find((one) => one.textContent === name);
-  heading("log2 FC").click();
-  found.smallest = rows();
-  heading("allele").click();
-  found.along = { rows: rows(), sorted: table.querySelector("[aria-sort]").textContent };
-  heading("allele").focus();
-  found.focused = document.activeElement === heading("allele");
-  form.reset();
-  await pause();
-  heading("log2 FC").click();
-
-  await new Promise((then) => setTimeout(then, 300));
-  const cell = () => document.querySelector("#heat tbody td");
-  cell().dispatchEvent(new Event("mouseover", { bubbles: true }));
-  const heads = [...document.querySelectorAll("#heat thead tr")];
-  found.heat = {
-    groups: heads.map((row) => [...row.querySelectorAll("span")].map((one) => one.textContent)),
-    full: [...heads.at(-1).querySelectorAll("span")].map((one) => one.title),
-    cells: document.querySelectorAll("#heat td.up, #heat td.down").length,
-    cell: cell().title,
-  };
-  get("zoom").value = "40";
-  get("zoom").dispatchEvent(new Event("input"));
-  found.zoomed = cell().getBoundingClientRect().width;
-
-  cell().click();
-  await pause();
-  const page = get("allele");
-  found.allele = {
-    open: !page.hidden && get("all").hidden,
-    heading: page.querySelector("h2").textContent,
-    focused: document.activeElement.tagName,
-    facts: page.querySelector(".facts").innerText,
-    ranked: [...page.querySelectorAll(".cards tbody tr")].map((row) => texts(row.cells)),
-    links: [...page.querySelectorAll(".links a")].map((a) => a.href),
-    text: page.innerText,
-  };
-  location.hash = "top";
-  await pause();
-  found.back = page.hidden && !get("all").hidden;
-
-  dispatchEvent(new Event("beforeprint"));
-  found.print = { rows: table.tBodies[0].rows.length, closed: document.querySelectorAll(
-    "details:not([open])").length };
-  dispatchEvent(new Event("afterprint"));
-  found.afterprint = table.tBodies[0].rows.length;
-  return found;
-"""
 
 
 def alt(i):
@@ -151,188 +44,394 @@ def run(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def found(run, tmp_path_factory):
-    probe = f"const EXPERIMENTS = {list(EXPERIMENTS)};" + PROBE
-    page = run.report()
-    said = browser.look(page, tmp_path_factory.mktemp("visit"), width=1280, probe=probe)
-    assert said["errors"] == said["loaded"] == []
-    assert isinstance(said["found"], dict), said["found"]
-    return said["found"]
+def opened(run, chromium):
+    with browser.opened(chromium, run.report()) as page:
+        yield page
 
 
-def effects(result):
-    return [abs(float(row["cells"]["log2 FC"].replace(MINUS, "-"))) for row in result["rows"]]
+@pytest.fixture
+def page(opened):
+    """The page as it is at first."""
+    opened.emulate_media(media="screen", color_scheme="light")
+    opened.goto(opened.url.partition("#")[0])
+    opened.reload()
+    opened.evaluate("window.ready")
+    return opened
 
 
-def test_the_first_screen_has_the_largest_effects_where_and_how_sure(run, found):
-    assert found["first"]["said"] == "300 of 300 alleles, shown 1 to 25"
-    expected = np.sort(run.largest)[::-1][:25]
-    assert effects(found["first"]) == pytest.approx(expected, rel=6e-3)
-    cells = found["first"]["rows"][0]["cells"]
+def said(page):
+    return page.locator("#shown").inner_text()
+
+
+def rows(page):
+    """The table: of each row its label, what stands below that, and its cells by heading."""
+    return page.evaluate("""() => [...document.querySelector("table.top").tBodies[0].rows].map(
+      (row) => ({
+        label: row.querySelector("a").textContent,
+        about: row.querySelector("small")?.textContent ?? "",
+        cells: Object.fromEntries(
+          [...row.cells].slice(1).map((cell) => [cell.dataset.label, cell.innerText])),
+      }))""")
+
+
+def value(text):
+    return float(text.replace(MINUS, "-"))
+
+
+def effects(page):
+    return [abs(value(row["cells"]["log2 FC"])) for row in rows(page)]
+
+
+def choose(page, **values):
+    """Fill in what the filters ask."""
+    page.get_by_text("Filters", exact=True).click()
+    for name, value in values.items():
+        field = page.locator(f"#filters [name={name}]")
+        if value is True:
+            field.check()
+        elif field.evaluate("one => one.tagName") == "SELECT":
+            field.select_option(value)
+        else:
+            field.fill(value)
+
+
+def near(values):
+    """As the page prints them, with three digits."""
+    return pytest.approx(values, rel=6e-3)
+
+
+def test_the_first_screen_has_the_largest_effects_where_and_how_sure(run, page):
+    assert said(page) == "300 of 300 alleles, shown 1 to 25"
+    assert effects(page) == near(np.sort(run.largest)[::-1][:25])
+    first = page.locator("table.top tbody tr").first
+    assert first.bounding_box()["y"] < 900
+    cells = rows(page)[0]["cells"]
     best = EXPERIMENTS[np.abs(run.logfc).max(1).argmax()]
     assert cells["experiment"].splitlines() == [best, " · ".join(ABOUT[best])]
     assert (cells["p"], cells["p over all"]) == ("0.25", "0.13")
     assert cells["folds agree"] in ("0 of 2", "1 of 2", "2 of 2")
 
 
-def test_next_shows_the_following_alleles(run, found):
-    expected = np.sort(run.largest)[::-1][25:50]
-    assert effects({"rows": found["second"]}) == pytest.approx(expected, rel=6e-3)
+def test_next_and_previous_turn_the_pages(run, page):
+    page.get_by_role("button", name="Next").click()
+    assert effects(page) == near(np.sort(run.largest)[::-1][25:50])
+    page.get_by_role("button", name="Previous").click()
+    assert effects(page) == near(np.sort(run.largest)[::-1][:25])
 
 
-def test_every_printed_label_is_found(found):
-    assert len(found["labels"]) > 40
-    assert any(label.startswith("…") for label in found["labels"])
-    assert found["unfound"] == []
+def test_every_printed_label_is_found(page):
+    page.evaluate("window.drawn")
+    labels = set()
+    for place in ("table.top th a", "#heat th a", "#heat thead span", "figcaption"):
+        labels.update(page.locator(place).all_text_contents())
+    charts = page.locator("[data-chart=folds] text").all_text_contents()
+    labels.update(text for text in charts if ":" in text)
+    labels.discard("")
+    assert len(labels) > 40
+    assert any(label.startswith("…") for label in labels)
+    search = page.get_by_label("Search")
+    unfound = []
+    for label in labels:
+        search.fill(label)
+        if said(page).startswith("0 of"):
+            unfound.append(label)
+    assert unfound == []
 
 
-def test_words_search_identifiers_and_choose_experiments(run, found):
+def test_words_search_identifiers_and_choose_experiments(run, page):
+    page.get_by_label("Search").press_sequentially("RS7 heart")
     ids = [i for i in range(N) if str(i).startswith("7")]
-    rows = found["words"]["rows"]
-    assert sorted(row["about"] for row in rows) == sorted(f"rs{i}" for i in ids)
-    assert {row["cells"]["experiment"].splitlines()[0] for row in rows} == {HEART}
-    expected = np.sort(np.abs(run.logfc[1, ids]))[::-1]
-    assert effects(found["words"]) == pytest.approx(expected, rel=6e-3)
+    found = rows(page)
+    assert sorted(row["about"] for row in found) == sorted(f"rs{i}" for i in ids)
+    assert {row["cells"]["experiment"].splitlines()[0] for row in found} == {HEART}
+    assert effects(page) == near(np.sort(np.abs(run.logfc[1, ids]))[::-1])
 
 
-@pytest.mark.parametrize("how", ["gene", "inGene"])
-def test_a_gene_is_found(found, how):
-    assert found[how]["said"].startswith("30 of 300")
-    assert all("GENE7" in row["cells"]["genes"] for row in found[how]["rows"])
+@pytest.mark.parametrize("field", ["text", "gene"])
+def test_a_gene_is_found(page, field):
+    choose(page, **{field: "gene7"})
+    assert said(page).startswith("30 of 300")
+    assert all("GENE7" in row["cells"]["genes"] for row in rows(page))
 
 
-def test_a_region_is_found_whatever_the_contigs_prefix(found):
-    rows = found["region"]["rows"]
-    pos = [int(row["label"].split(":")[1].split()[0]) for row in rows]
+def test_a_region_is_found_whatever_the_contigs_prefix(page):
+    page.get_by_label("Search").fill("chr1:1-1,000,000")
+    pos = [int(row["label"].split(":")[1].split()[0]) for row in rows(page)]
     assert pos
     assert max(pos) <= 1_000_000
-    assert not found["region"]["said"].startswith("300")
+    assert not said(page).startswith("300")
 
 
-def test_an_allele_without_scores_is_found_with_the_reason(found):
-    assert found["nothing"]["said"].startswith("0 of")
-    assert "rs300 has no score: symbolic. a symbolic allele" in found["nothing"]["without"]
+def test_an_allele_without_scores_is_found_with_the_reason(page):
+    page.get_by_label("Search").fill("rs300")
+    assert said(page).startswith("0 of")
+    reason = "rs300 has no score: symbolic. a symbolic allele"
+    assert reason in page.locator("#without").inner_text()
 
 
 @pytest.mark.parametrize(
-    ("how", "columns"), [("experiment", [1]), ("biosample", [2]), ("assay", [0, 2])]
+    ("field", "chosen", "columns"),
+    [("experiment", HEART, [1]), ("biosample", "lung", [2]), ("assay", "DNase", [0, 2])],
 )
-def test_what_is_chosen_of_the_experiments_answers(run, found, how, columns):
-    expected = np.sort(np.abs(run.logfc[columns]).max(0))[::-1][:25]
-    assert effects(found[how]) == pytest.approx(expected, rel=6e-3)
-    shown = {row["cells"]["experiment"].splitlines()[0] for row in found[how]["rows"]}
+def test_what_is_chosen_of_the_experiments_answers(run, page, field, chosen, columns):
+    choose(page, **{field: chosen})
+    assert effects(page) == near(np.sort(np.abs(run.logfc[columns]).max(0))[::-1][:25])
+    shown = {row["cells"]["experiment"].splitlines()[0] for row in rows(page)}
     assert shown == {EXPERIMENTS[i] for i in columns}
 
 
-def test_classes_and_p_values_filter(found):
-    assert [text.split()[0] for text in found["kind"]] == ["270", "30"]
-    assert [text.split()[0] for text in found["p"]] == ["0", "300"]
+@pytest.mark.parametrize(
+    ("filters", "n"),
+    [({"kind": "SNV"}, 270), ({"kind": "insertion"}, 30), ({"p": "0.2"}, 0), ({"p": "0.3"}, 300)],
+)
+def test_classes_and_p_values_filter(page, filters, n):
+    choose(page, **filters)
+    assert said(page).startswith(f"{n} of")
 
 
-def test_a_least_effect_filters(run, found):
-    assert found["size"]["said"].startswith(f"{(run.largest >= 0.2).sum()} of")
+def test_a_least_effect_filters(run, page):
+    choose(page, size="0.2")
+    assert said(page).startswith(f"{(run.largest >= 0.2).sum()} of")
 
 
-def test_agreeing_folds_filter_and_choose_the_experiment(run, found):
+def test_agreeing_folds_filter_and_choose_the_experiment(run, page):
+    choose(page, agree=True)
     agree = run.agree == 2
-    assert found["agree"]["said"].startswith(f"{agree.any(0).sum()} of")
-    expected = np.sort(np.where(agree, np.abs(run.logfc), 0).max(0))[::-1][:25]
-    assert effects(found["agree"]) == pytest.approx(expected, rel=6e-3)
+    assert said(page).startswith(f"{agree.any(0).sum()} of")
+    expected = np.where(agree, np.abs(run.logfc), 0).max(0)
+    assert effects(page) == near(np.sort(expected)[::-1][:25])
 
 
-def test_the_download_has_the_filtered_rows(run, found):
-    rows = list(csv.DictReader(io.StringIO(found["csv"])))
-    agree = run.agree == 2
-    assert len(rows) == agree.any(0).sum()
-    for row in rows:
+def test_clear_asks_for_everything_again(page):
+    choose(page, size="0.2", kind="SNV")
+    page.get_by_role("button", name="Clear").click()
+    page.wait_for_function("document.getElementById('shown').textContent.startsWith('300 of')")
+
+
+def test_the_download_has_the_filtered_rows(run, page, tmp_path):
+    choose(page, agree=True)
+    with page.expect_download() as download:
+        page.get_by_role("button", name="Download as CSV").click()
+    assert download.value.suggested_filename == f"{run.folder.name}.csv"
+    download.value.save_as(tmp_path / "rows.csv")
+    with open(tmp_path / "rows.csv", newline="") as handle:
+        found = list(csv.DictReader(handle))
+    assert len(found) == (run.agree == 2).any(0).sum()
+    for row in found:
         i, e = int(row["allele_id"]), EXPERIMENTS.index(row["experiment"])
         assert float(row["logfc"]) == pytest.approx(run.logfc[e, i], rel=6e-5)
         assert (row["id"], row["biosample"]) == (f"rs{i}", ABOUT[row["experiment"]][0])
         assert row["folds_agree"] == row["n_folds"] == "2"
 
 
-def test_headings_sort_and_can_be_reached_by_keyboard(run, found):
-    expected = np.sort(run.largest)[:25]
-    assert effects({"rows": found["smallest"]}) == pytest.approx(expected, rel=6e-3)
-    pos = [int(row["label"].split(":")[1].split()[0]) for row in found["along"]["rows"]]
+def test_headings_sort_by_mouse_and_by_key(run, page):
+    page.get_by_role("button", name="log2 FC").click()
+    assert effects(page) == near(np.sort(run.largest)[:25])
+    page.get_by_role("button", name="allele", exact=True).focus()
+    page.keyboard.press("Enter")
+    pos = [int(row["label"].split(":")[1].split()[0]) for row in rows(page)]
     assert pos == sorted(pos)
-    assert found["along"]["sorted"] == "allele"
-    assert found["focused"]
+    assert page.locator("[aria-sort]").inner_text().strip() == "allele"
 
 
-def test_the_heat_map_groups_experiments_and_tells_them_apart(found):
-    groups, names = found["heat"]["groups"]
+def headings(page):
+    """The heat map's headings, row by row."""
+    return [
+        row.locator("span").all_text_contents() for row in page.locator("#heat thead tr").all()
+    ]
+
+
+def test_the_heat_map_groups_experiments_and_tells_them_apart(page):
+    groups, names = headings(page)
     assert groups == ["heart · ATAC", "liver · DNase", "lung · DNase"]
     assert names == ["…heart", "…liver", "…lung_fetal"]
-    assert found["heat"]["full"] == [HEART, LIVER, LUNG]
-    assert found["heat"]["cells"] == 40 * 3
+    full = page.locator("#heat thead tr").last.locator("span")
+    assert [one.get_attribute("title") for one in full.all()] == [HEART, LIVER, LUNG]
+    assert page.locator("#heat td.up, #heat td.down").count() == 40 * 3
 
 
-def test_the_heat_map_zooms(found):
-    assert found["zoomed"] >= 40
+def test_the_heat_map_clusters_alike_experiments(tmp_path, chromium):
+    """Planted: the first and the last are copies, but for noise, and the two between too."""
+
+    class Alike(Run):
+        def alike(self, logfc):
+            noise = np.random.default_rng(1).normal(0, 1e-3, logfc.shape)
+            return logfc[[0, 1, 1, 0]] + noise
+
+    names = ("a", "b", "c", "d")
+    with browser.opened(chromium, Alike(tmp_path, 50, names).report()) as page:
+        assert headings(page)[-1] == ["a", "b", "c", "d"]
+        page.get_by_label("Order").select_option("clustered")
+        first, second, third, last = headings(page)[-1]
+        assert {first, second} in ({"a", "d"}, {"b", "c"})
+        assert {third, last} in ({"a", "d"}, {"b", "c"})
 
 
-def test_a_cell_opens_its_allele_with_all_experiments_ranked(run, found):
-    one = found["allele"]
-    i = int(run.largest.argmax())
-    assert one["open"]
-    assert (one["heading"], one["focused"]) == (found["first"]["rows"][0]["label"], "H2")
-    assert found["heat"]["cell"].startswith(one["heading"])
+def test_the_heat_map_shows_more_alleles(page):
+    page.get_by_role("button", name="More alleles").click()
+    assert page.locator("#heat tbody tr").count() == 80
+    assert "80 of 300 alleles" in page.locator("#heat-shown").inner_text()
+
+
+def test_the_heat_map_zooms_and_scrolls(tmp_path, chromium):
+    run = Run(tmp_path, 50, [f"experiment{i}" for i in range(60)])
+    with browser.opened(chromium, run.report(), width=390) as page:
+        cell = page.locator("#heat tbody td").first
+        zoom = page.get_by_label("Zoom")
+        zoom.focus()
+        page.keyboard.press("End")
+        assert cell.bounding_box()["width"] >= 40
+        assert page.get_by_text("Scroll sideways for more").is_visible()
+        before = cell.bounding_box()["x"]
+        page.locator("#heat").hover()
+        page.mouse.wheel(300, 0)
+        page.wait_for_function("document.getElementById('heat').scrollLeft > 0")
+        assert cell.bounding_box()["x"] < before
+        # The names of the alleles stay.
+        assert page.locator("#heat tbody th").first.bounding_box()["x"] >= 0
+
+
+def test_a_cell_says_what_it_is_and_opens_its_allele(run, page):
+    label = rows(page)[0]["label"]
+    cell = page.locator("#heat tbody td").first
+    cell.hover()
+    effect = run.logfc[1, run.largest.argmax()]
+    said = page.locator("#heat-cell").inner_text()
+    assert said.startswith(f"{label} in {HEART} (heart · ATAC): ")
+    assert value(said.split(": ")[-1]) == near(effect)
+    cell.click()
+    assert page.locator("#allele h2").inner_text() == label
+
+
+def test_keys_lead_through_the_cells_and_open_an_allele(run, page):
+    page.locator("#heat tbody td[tabindex='0']").focus()
+    for key in ("ArrowDown", "ArrowRight", "ArrowRight", "ArrowLeft"):
+        page.keyboard.press(key)
+    second = int(np.argsort(-run.largest, kind="stable")[1])
+    said = page.locator("#heat-cell").inner_text()
+    assert f" in {LIVER} " in said
+    assert value(said.split(": ")[-1]) == near(run.logfc[0, second])
+    # One stop for the tab key, where the reader is.
+    assert page.locator("#heat [tabindex='0']").count() == 1
+    page.keyboard.press("Enter")
+    assert page.locator("#allele h2").inner_text() == rows(page)[1]["label"]
+
+
+def largest(run, page):
+    """The allele of the largest effect, its page opened."""
+    page.locator("table.top tbody a").first.click()
+    page.locator("#allele h2").wait_for()
+    return int(run.largest.argmax())
+
+
+def test_an_allele_has_a_page_with_all_experiments_ranked(run, page):
+    label = rows(page)[0]["label"]
+    i = largest(run, page)
+    assert page.locator("#allele h2").inner_text() == label
+    assert page.evaluate("document.activeElement.tagName") == "H2"
+    assert not page.locator("#all").is_visible()
+    table = [row.locator("th, td").all_inner_texts() for row in page.locator(".cards tr").all()]
+    table = [row for row in table if row[0] in EXPERIMENTS]
     order = np.argsort(-np.abs(run.logfc[:, i]))
-    assert [row[0] for row in one["ranked"]] == [EXPERIMENTS[e] for e in order]
-    shown = [float(row[3].replace(MINUS, "-")) for row in one["ranked"]]
-    assert shown == pytest.approx(run.logfc[order, i], rel=6e-3)
-    assert [row[5] for row in one["ranked"]] == [f"{run.agree[e, i]} of 2" for e in order]
-    assert f"GENE{i % 10}, SECOND{i % 50} (the first 12.3 kb away)" in one["facts"]
-    assert f"peaks_of_{i % 3}" in one["facts"]
-    assert ("GATA1" in one["facts"]) == bool(i % 2)
+    assert [row[0] for row in table] == [EXPERIMENTS[e] for e in order]
+    assert [value(row[3]) for row in table] == near(run.logfc[order, i])
+    assert [row[5] for row in table] == [f"{run.agree[e, i]} of 2" for e in order]
 
 
-def test_an_allele_links_to_browsers_of_its_assembly(run, found):
-    links = " ".join(found["allele"]["links"])
-    label = found["allele"]["heading"]
-    pos = int(label.split(":")[1].split()[0])
-    assert (
-        f"genome.ucsc.edu/cgi-bin/hgTracks?db=hg38&position=chr1:{pos - 500}-{pos + 500}" in links
-    )
-    assert (
-        f"gnomad.broadinstitute.org/variant/1-{pos}-A-{alt(int(run.largest.argmax()))}?dataset=gnomad_r4"
-        in links
-    )
-    assert f"www.ensembl.org/Homo_sapiens/Location/View?r=1:{pos - 500}-{pos + 500}" in links
-    assert f"ncbi.nlm.nih.gov/snp/rs{int(run.largest.argmax())}" in links
+def test_an_allele_s_page_has_what_lies_there(run, page):
+    i = largest(run, page)
+    facts = page.locator("#allele .facts").inner_text()
+    assert f"GENE{i % 10}, SECOND{i % 50} (the first 12.3 kb away)" in facts
+    assert f"peaks_of_{i % 3}" in facts
+    assert ("GATA1" in facts) == bool(i % 2)
 
 
-def test_back_leads_to_all_alleles(found):
-    assert found["back"]
+def test_an_allele_s_page_has_what_each_fold_says(run, page):
+    i = largest(run, page)
+    order = np.argsort(-np.abs(run.logfc[:, i]))
+    strips = page.locator("#allele .strip")
+    for e, one in zip(order, strips.all(), strict=True):
+        said = one.get_attribute("aria-label").removeprefix("folds: ")
+        assert [value(text) for text in said.split(", ")] == near(run.folds[e, :, i])
+        # Dots and the answer stand from left to right as the numbers do.
+        at = [float(dot.get_attribute("cx")) for dot in one.locator("circle").all()]
+        line = re.match(r"M([\d.]+) ", one.locator("path").last.get_attribute("d"))[1]
+        numbers = [*run.folds[e, :, i], run.logfc[e, i]]
+        assert np.array_equal(np.argsort([*at, float(line)]), np.argsort(numbers))
 
 
-def test_paper_has_all_rows_and_nothing_folded(found):
-    assert found["print"] == {"rows": 300, "closed": 0}
-    assert found["afterprint"] == 25
+def test_an_allele_links_to_browsers_of_its_assembly(run, page):
+    i = largest(run, page)
+    links = [one.get_attribute("href") for one in page.locator(".links a").all()]
+    pos = int(page.locator("#allele h2").inner_text().split(":")[1].split()[0])
+    place = f"{pos - 500}-{pos + 500}"
+    assert links == [
+        f"https://genome.ucsc.edu/cgi-bin/hgTracks?db=hg38&position=chr1:{place}",
+        f"https://www.ensembl.org/Homo_sapiens/Location/View?r=1:{place}",
+        f"https://gnomad.broadinstitute.org/variant/1-{pos}-A-{alt(i)}?dataset=gnomad_r4",
+        f"https://www.ncbi.nlm.nih.gov/snp/rs{i}",
+    ]
 
 
-def test_nothing_stands_beyond_the_page(found):
-    assert found["overflow"] <= 0
+def test_back_leads_to_all_alleles_where_the_reader_was(run, page):
+    page.mouse.wheel(0, 200)
+    page.wait_for_function("scrollY > 100")
+    was = page.evaluate("scrollY")
+    page.locator("#heat th a").last.click()
+    page.get_by_text("all alleles", exact=False).first.click()
+    assert page.locator("#all").is_visible()
+    assert not page.locator("#allele").is_visible()
+    assert page.evaluate("scrollY") >= was
 
 
-def test_above_its_room_the_page_says_what_it_leaves_out(tmp_path, monkeypatch):
+def test_paper_has_all_rows_and_nothing_folded(page):
+    page.evaluate("""() => {
+      addEventListener("beforeprint", () => (window.printed = {
+        rows: document.querySelector("table.top").tBodies[0].rows.length,
+        closed: document.querySelectorAll("details:not([open])").length,
+      }));
+    }""")
+    page.pdf()
+    assert page.evaluate("window.printed") == {"rows": 300, "closed": 0}
+    assert len(rows(page)) == 25
+
+
+def test_the_page_has_the_system_s_theme(page):
+    def paper():
+        return page.evaluate("getComputedStyle(document.body).backgroundColor")
+
+    assert paper() == "rgb(255, 255, 255)"
+    page.emulate_media(color_scheme="dark")
+    assert paper() == "rgb(21, 24, 27)"
+    page.emulate_media(media="print")
+    assert paper() == "rgb(255, 255, 255)"
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_nothing_stands_beyond_the_page(run, page, width):
+    page.set_viewport_size({"width": width, "height": 900})
+    beyond = "document.documentElement.scrollWidth - innerWidth"
+    assert page.evaluate(beyond) <= 0
+    largest(run, page)
+    assert page.evaluate(beyond) <= 0
+    page.set_viewport_size({"width": 1280, "height": 900})
+
+
+def test_above_its_room_the_page_says_what_it_leaves_out(chromium, tmp_path, monkeypatch):
     monkeypatch.setattr(kept, "N_ALLELES", 200)
     monkeypatch.setattr(kept, "N_ANSWERS", 300)
+    monkeypatch.setattr(kept, "N_FOLDED", 60)
     run = Run(tmp_path, N, EXPERIMENTS, about=ABOUT)
-    probe = """
-      await window.ready;
-      const form = document.getElementById("filters");
-      const all = document.getElementById("shown").textContent;
-      form.elements.experiment.value = EXPERIMENT;
-      form.dispatchEvent(new Event("input"));
-      return { all, one: document.getElementById("shown").textContent,
-        limits: [...document.querySelectorAll(".limit")].map((one) => one.innerText) };
-    """.replace("EXPERIMENT", repr(HEART))
-    found = browser.look(run.report(), tmp_path, width=390, probe=probe)["found"]
-    assert found["all"].startswith("200 of 200")
-    first, second = found["limits"]
-    assert "holds the 200 alleles with the largest effects of 300" in first
-    assert "All experiments can be searched for the 100 alleles" in second
-    best = np.abs(run.logfc).argmax(0)[np.argsort(-run.largest)[100:200]]
-    assert found["one"].startswith(f"{100 + (best == 1).sum()} of")
+    with browser.opened(chromium, run.report(), width=390) as page:
+        assert said(page).startswith("200 of 200")
+        first, second = page.locator(".limit").all_inner_texts()[:2]
+        assert "holds the 200 alleles with the largest effects of 300" in first
+        assert "All experiments can be searched for the 100 alleles" in second
+        choose(page, experiment=HEART)
+        best = np.abs(run.logfc).argmax(0)[np.argsort(-run.largest)[100:200]]
+        assert said(page).startswith(f"{100 + (best == 1).sum()} of")
+        order = np.argsort(-run.largest, kind="stable")
+        for rank, what in ((9, "None were drawn"), (10, "folds.parquet"), (100, "scores.parquet")):
+            page.goto(f"{page.url.partition('#')[0]}#allele-{order[rank]}")
+            assert what in page.locator("#allele").inner_text()
+            assert page.locator("#allele .strip").count() == (3 if rank < 10 else 0)

@@ -1,4 +1,8 @@
-"""The run as one page to look at: HTML that needs no network, whatever its size."""
+"""The run as one page to look at: HTML that needs no network, whatever its size.
+
+One more section is a ``<section>`` in page.html and what `build` gives it; one of an allele's page
+is a function in ``SECTIONS`` of allele.js, and its data a key of `build`'s header.
+"""
 
 import base64
 import csv
@@ -54,7 +58,7 @@ LINKS = {
 # What a model sheet may hold thousands of.
 N_MODELS = 50
 LABELLED = ["allele_id", "chrom", "pos", "ref", "alt"]
-SCRIPTS = ("search.js", "page.js")
+SCRIPTS = ("search.js", "elements.js", "allele.js", "heat.js", "page.js")
 
 
 def build(
@@ -95,7 +99,8 @@ def build(
         "unscored": found.unscored,
         "has_p": has_p,
         "has_max_p": has_max_p,
-        "figures": bool(pictures),
+        "figures": len(pictures),
+        "clustered": found.kept.clustered(),
     }
     page = _environment().get_template("page.html")
     html = page.render(

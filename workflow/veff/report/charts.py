@@ -25,7 +25,7 @@ def charts(numbers: Numbers) -> dict[str, dict]:
     found["genome"] = _genome(numbers)
     if numbers.volcano:
         found["volcano"] = _volcano(numbers)
-    if any(row["fold"] for row in numbers.folds):
+    if numbers.kept.n_each > 1:
         found["agreement"] = _agreement(numbers)
         found["folds"] = _folds(numbers)
     return {name: _finished(chart) for name, chart in found.items()}
@@ -228,7 +228,7 @@ def _folds(numbers: Numbers):
     folds = (
         alt.Chart(_data(row | {"allele": names[row["rank"]]} for row in numbers.folds))
         .mark_circle(size=36, color=GREY, opacity=0.7)
-        .encode(x=x, y=y, tooltip=["allele:N", "fold:Q", alt.Tooltip("logfc:Q", format=".3g")])
+        .encode(x=x, y=y, tooltip=["allele:N", alt.Tooltip("logfc:Q", format=".3g")])
     )
     answers = [
         {"allele": name, "logfc": row["max_logfc"]}

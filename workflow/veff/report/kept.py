@@ -4,16 +4,19 @@ import base64
 import gzip
 import json
 import re
+from collections.abc import Iterable
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from scipy.cluster import hierarchy
 
 from veff.names import cut, distinct, label
 from veff.scoring import columns
 
 N_ALLELES = 100_000  # of the largest effects, that can be searched
 N_ANSWERS = 1_000_000  # alleles x experiments, of the first of those alleles
+N_FOLDED = 1_000_000  # the same x folds
 LONGEST = 60  # characters of a name of an experiment, and of bases
 PVAL = "abs_logfc.pval"
 ANSWER = ("logfc", "jsd", "p", "agree")
@@ -30,7 +33,8 @@ class Kept:
 
     alleles: the rows of the summary with own scores, from the largest effect on, `N_ALLELES` at
     most; n_whole: for how many of these, from the first on, all `n_answers` answers of an allele
-    are kept. Of the others only the answer with the largest effect is. `add` takes in the scores.
+    are kept. Of the others only the answer with the largest effect is. `add` takes in the scores,
+    then `add_folds` those of the folds.
     """
 
     def __init__(self, alleles: pa.Table, n_answers: int):
@@ -45,6 +49,7 @@ class Kept:
         self.best_column = np.full(len(order), -1, np.int16)
         self.whole: list[dict[str, np.ndarray]] = []
         self.n_folds: list[int] = []
+        self.folds = np.zeros((0, 0, 0), np.float32)
 
     def add(self, column: int, rows: pa.Table) -> None:
         """Take in rows of the scores, all of the answers' same column (from 0, in order)."""
@@ -70,6 +75,38 @@ class Kept:
         n_folds = rows["n_folds"].to_numpy()
         self.n_folds[column] = max(self.n_folds[column], int(n_folds.max(initial=0)))
 
+    @property
+    def n_folded(self) -> int:
+        """For how many alleles, from the first on, the page has what each fold says."""
+        return min(self.n_whole, N_FOLDED // max(len(self.whole) * self.n_each, 1))
+
+    @property
+    def n_each(self) -> int:
+        """The most folds that an experiment has."""
+        return max(self.n_folds, default=0)
+
+    def add_folds(self, rows: Iterable[tuple[int, int, pa.Table]]) -> None:
+        """Take in rows of the folds' table, after all of the scores.
+
+        They come in parts of one column and one fold: these two numbers, and `allele_id` and
+        `logfc`. `folds` is then float32 [columns, folds, alleles], NaN where there is none.
+        """
+        shape = (len(self.whole), self.n_each, self.n_folded)
+        self.folds = np.full(shape, np.nan, np.float32)
+        slots: list[dict[int, int]] = [{} for _ in self.whole]
+        for column, fold, part in rows:
+            slot = slots[column].setdefault(fold, len(slots[column]))
+            place = self._place[part["allele_id"].to_numpy()]
+            here = (place >= 0) & (place < self.n_folded)
+            self.folds[column, slot, place[here]] = part["logfc"].to_numpy()[here]
+
+    def clustered(self) -> list[int]:
+        """The columns, those with alike effects side by side (Ward's clusters)."""
+        if len(self.whole) < 3:
+            return list(range(len(self.whole)))
+        effects = np.nan_to_num([one["logfc"] for one in self.whole])
+        return hierarchy.leaves_list(hierarchy.ward(effects)).tolist()
+
     def top(self, n: int) -> list[dict]:
         """The first alleles, each with `best`, its answer of the largest effect."""
         rows = self.alleles.slice(0, n).to_pylist()
@@ -86,12 +123,12 @@ class Kept:
         The header is JSON. Its `arrays` say of each array its type in JavaScript, where it begins
         and how many values it has; each begins at a multiple of four bytes.
         """
-        n = len(self.alleles)
         arrays = {
             "allele_id": self.alleles["allele_id"].to_numpy().astype(np.uint32),
             "pos": self.alleles["pos"].to_numpy().astype(np.uint32),
             "max_p": self._judged(),
             "best.column": self.best_column,
+            "folds.logfc": _rounded(self.folds),
         }
         for name in ANSWER:
             empty = np.zeros((0, self.n_whole), np.float32)
@@ -104,7 +141,9 @@ class Kept:
         for name, values in arrays.items():
             placed[name] = (types.get(values.dtype.name, "Float32Array"), len(body), values.size)
             body += values.tobytes() + bytes(-values.nbytes % 4)
-        about = {"n": n, "n_whole": self.n_whole, "n_folds": self.n_folds, "arrays": placed}
+        about = {"n": len(self.alleles), "arrays": placed}
+        for name in ("n_whole", "n_folds", "n_folded", "n_each"):
+            about[name] = getattr(self, name)
         text = json.dumps(header | about | {"alleles": self._texts()}, separators=(",", ":"))
         encoded = text.encode()
         encoded += b" " * (-len(encoded) % 4)

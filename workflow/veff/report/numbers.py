@@ -86,6 +86,7 @@ def numbers(
     n_answers = tables.dataset(scores).count_rows() // max(len(scored), 1)
     kept = Kept(scored, n_answers)
     answers, volcano = _stream(scores, edges, kept, nulls)
+    kept.add_folds(_of_folds(folds, kept, answers))
     top = kept.top(N_ROWS)
     places, contigs = _along(scored, reference)
     n_unscored, unscored = _unscored(alleles)
@@ -102,7 +103,7 @@ def numbers(
         volcano=volcano,
         genome=places,
         contigs=contigs,
-        folds=_folds(folds, top, answers),
+        folds=_folds(kept, top),
     )
 
 
@@ -236,16 +237,26 @@ def _unscored(alleles: Path) -> tuple[int, list[dict]]:
     return without.count_rows(), texts
 
 
-def _folds(folds: Path, top: list[dict], answers: list[Answers]) -> list[dict]:
-    """What each fold says of the top alleles, in the experiment of their largest effect."""
-    rank = {row["allele_id"]: i for i, row in enumerate(top)}
-    wanted = ds.field("allele_id").isin(list(rank))
+def _of_folds(folds: Path, kept: Kept, answers: list[Answers]) -> Iterator[tuple]:
+    """What the folds say of the first alleles, as `Kept.add_folds` takes it."""
+    place = {(one.experiment, one.group): i for i, one in enumerate(answers)}
+    ids = kept.alleles["allele_id"].slice(0, kept.n_folded)
     columns = ["allele_id", "experiment", "group", "fold", "logfc"]
-    rows = tables.dataset(folds).to_table(columns=columns, filter=wanted).to_pylist()
-    best = {row["allele_id"]: answers[row["best"]["column"]] for row in top}
+    wanted = ds.field("allele_id").isin(ids.combine_chunks())
+    for batch in tables.dataset(folds).to_batches(columns=columns, filter=wanted):
+        rows = pa.Table.from_batches([batch])
+        keys = rows.select(columns[1:4]).group_by(columns[1:4]).aggregate([]).to_pylist()
+        for key in keys:
+            same = [pc.equal(rows[name], value) for name, value in key.items()]
+            part = rows.filter(pc.and_(pc.and_(*same[:2]), same[2]))
+            yield place[key["experiment"], key["group"]], key["fold"], part
+
+
+def _folds(kept: Kept, top: list[dict]) -> list[dict]:
+    """What each fold says of the top alleles, in the experiment of their largest effect."""
     return [
-        {"rank": rank[row["allele_id"]], "fold": row["fold"], "logfc": row["logfc"]}
-        for row in rows
-        for one in [best[row["allele_id"]]]
-        if (row["experiment"], row["group"]) == (one.experiment, one.group)
+        {"rank": i, "logfc": float(logfc)}
+        for i, row in enumerate(top[: kept.n_folded])
+        for logfc in kept.folds[row["best"]["column"], :, i]
+        if not np.isnan(logfc)
     ]

@@ -75,6 +75,27 @@ class Search {
       .sort((a, b) => Math.abs(b.logfc) - Math.abs(a.logfc));
   }
 
+  // What each fold says of an allele in an experiment; nothing where the page does not have it.
+  folds(i, e) {
+    const { n_folded: n, n_each: each, "folds.logfc": values } = this.data;
+    if (i >= n) return [];
+    return Array.from({ length: each }, (_, k) => values[(e * each + k) * n + i]).filter(
+      (x) => !Number.isNaN(x),
+    );
+  }
+
+  // How far away the alleles are that may share a window of a model, and which: [bp, number].
+  neighbours(i, reach = 1000) {
+    const near = [];
+    for (let k = 0; k < this.data.n; k++) {
+      const away = this.data.pos[k] - this.data.pos[i];
+      if (k !== i && Math.abs(away) <= reach && this.contigs[k] === this.contigs[i]) {
+        near.push([away, k]);
+      }
+    }
+    return near.sort(([a], [b]) => a - b);
+  }
+
   // For each allele that is asked for, which experiment answers: that of its largest effect of
   // those that are asked for. `query` is {text, gene, experiment, biosample, assay, kind, p,
   // size, agree}, where what is empty asks for nothing.
