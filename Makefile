@@ -12,7 +12,7 @@ MADE := .venv/made-$(TORCH)
 RUN := PATH="$$PWD/.venv/bin:$$PATH" PYTHONDONTWRITEBYTECODE= $(PY) -m
 PINS := envs/torch-$(TORCH).txt envs/requirements.txt envs/requirements-dev.txt
 
-.PHONY: help env demo test test-kills test-cluster lint clean
+.PHONY: help env demo test test-kills test-cluster lint docs clean
 
 help:
 	@echo 'make demo   score the embedded demo (makes the environment if it is not there)'
@@ -20,6 +20,7 @@ help:
 	@echo 'make test-kills   run the test that kills a run at ten points, which takes minutes'
 	@echo 'make test-cluster   run the tests on a Slurm of their own (as root, with Slurm installed)'
 	@echo 'make lint   check the style of the Python and of the workflow'
+	@echo 'make docs   build the documentation as a site, in site/'
 	@echo 'make env    only make the environment, in .venv'
 	@echo 'make clean  remove the environment'
 
@@ -35,9 +36,12 @@ test-kills: env
 test-cluster: env .venv/cluster
 	PYTHONPATH=$$PWD/.venv/cluster $(RUN) pytest -n 4 --dist worksteal tests/cluster
 
-# Beside the environment, not in it: they add 0.7 s to every start of Snakemake.
-.venv/cluster: $(MADE) envs/cluster.txt
-	$(PIP) --quiet --upgrade --target $@ -r envs/cluster.txt
+docs: env .venv/docs
+	NO_MKDOCS_2_WARNING=1 PYTHONPATH=$$PWD/.venv/docs $(RUN) mkdocs build --quiet --strict
+
+# Beside the environment, not in it: what is for Slurm adds 0.7 s to every start of Snakemake.
+.venv/cluster .venv/docs: .venv/%: envs/%.txt $(MADE)
+	$(PIP) --quiet --upgrade --target $@ -r $<
 	@touch $@
 
 lint: env

@@ -3,8 +3,8 @@
     python resources/demo/check.py [models folder]
 
 For each experiment, each fold and the folds' mean: does |logfc| separate the variants that change
-a motif active there from those that do not, and has it the right sign? Uses nothing of veff.
-Exits 1 if a model falls short.
+a motif active there from those that do not, and has it the right sign? How do effects and counts
+compare with the planted ones? Uses nothing of veff. Exits 1 if a model falls short.
 """
 
 import csv
@@ -16,13 +16,13 @@ import pysam
 import simulate
 import torch
 from cherimoya import Cherimoya
-from scipy.stats import mannwhitneyu
+from scipy.stats import linregress, mannwhitneyu
 
 MIN_AUROC, MIN_SIGN = 0.95, 0.95
 
 
 def read_windows():
-    """One-hot windows of the scored alleles, float32 [n, 2, 4, INPUT], and their truth rows."""
+    """Windows of the scored alleles, codes [n, 2, INPUT], and their truth rows."""
     with pysam.FastxFile(str(simulate.HERE / "genome.fa.gz")) as fasta:
         genome = {contig.name: simulate.encode(contig.sequence) for contig in fasta}
     with open(simulate.HERE / "truth.tsv", newline="") as file:
@@ -33,17 +33,23 @@ def read_windows():
             for r in rows
         ]
     )
+    return pairs, rows
+
+
+def log_counts(path, pairs):
+    """log2(counts + 1) of both alleles: float [n, 2]."""
     one_hot = pairs[:, :, None] == np.arange(4)[:, None]
-    return torch.from_numpy(one_hot.astype(np.float32)), rows
-
-
-def log_fold_change(path, windows):
-    """log2((alt counts + 1) / (ref counts + 1)) for each allele: float [n]."""
+    windows = torch.from_numpy(one_hot.astype(np.float32))
     model = Cherimoya.load(path, compile=False).eval()
     with torch.no_grad():
-        log_counts = [model(batch.flatten(0, 1))[1] for batch in windows.split(32)]
-    reference, alternate = torch.cat(log_counts).double().view(-1, 2).unbind(1)
-    return ((alternate - reference) / np.log(2)).numpy()
+        predicted = [model(batch.flatten(0, 1))[1] for batch in windows.split(32)]
+    return torch.cat(predicted).double().view(-1, 2).numpy() / np.log(2)
+
+
+def expected_log_counts(pairs, experiment):
+    """The same as it is planted: float [n, 2]."""
+    signal = simulate.expected_signal(pairs.reshape(-1, pairs.shape[-1]), experiment)
+    return np.log2(simulate.output_part(signal).sum(axis=1) + 1).reshape(-1, 2)
 
 
 def measure(logfc, sign):
@@ -59,24 +65,29 @@ def measure(logfc, sign):
 
 def main():
     models = Path(sys.argv[1]) if len(sys.argv) > 1 else simulate.HERE / "models"
-    windows, truth = read_windows()
+    pairs, truth = read_windows()
     passed = True
-    print("model          AUROC  sign right  median |logfc|: changing  sparing  r with planted")
+    print(
+        "model          AUROC  sign right  median |logfc|: changing  sparing"
+        "  r, slope on planted: logfc  counts"
+    )
     for experiment in simulate.EXPERIMENTS:
         sign = np.array([int(row[f"sign_{experiment}"]) for row in truth])
-        planted = np.array([float(row[f"logfc_{experiment}"]) for row in truth])
+        planted = expected_log_counts(pairs, experiment)
         paths = sorted(models.glob(f"{experiment}.*.torch"))
-        folds = {path.stem: log_fold_change(path, windows) for path in paths}
+        folds = {path.stem: log_counts(path, pairs) for path in paths}
         if not folds:
             sys.exit(f"{models}: no model named {experiment}.*.torch; train.py makes them")
-        for name, logfc in {**folds, experiment: np.mean(list(folds.values()), axis=0)}.items():
-            auroc, right, changing, sparing = measure(logfc, sign)
-            correlation = np.corrcoef(logfc, planted)[0, 1]
+        for name, counts in {**folds, experiment: np.mean(list(folds.values()), axis=0)}.items():
+            auroc, right, changing, sparing = measure(np.diff(counts)[:, 0], sign)
+            effects = linregress(np.diff(planted)[:, 0], np.diff(counts)[:, 0])
+            levels = linregress(planted.ravel(), counts.ravel())
             good = auroc >= MIN_AUROC and right >= MIN_SIGN
             passed &= bool(good)
             print(
                 f"{name:14} {auroc:.4f}  {right:10.1%}  {changing:24.4f}  {sparing:7.4f}"
-                f"  {correlation:14.4f}{'' if good else '  FAILED'}"
+                f"  {effects.rvalue:18.2f}, {effects.slope:.2f}"
+                f"  {levels.rvalue:.2f}, {levels.slope:.2f}{'' if good else '  FAILED'}"
             )
     sys.exit(0 if passed else 1)
 

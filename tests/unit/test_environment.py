@@ -10,8 +10,11 @@ from importlib import metadata
 from pathlib import Path
 
 import pytest
+import yaml
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
+
+import veff
 
 ROOT = Path(__file__).resolve().parents[2]
 ENVS = ROOT / "envs"
@@ -68,7 +71,7 @@ def own(module):
 TORCH = metadata.version("torch").partition("+")[0]
 KIND = "gpu" if str(pins("torch-gpu")["torch"].specifier) == f"=={TORCH}" else "cpu"
 RUNTIME = (f"torch-{KIND}", "requirements")
-ALL = (*RUNTIME, "requirements-dev", "cluster")
+ALL = (*RUNTIME, "requirements-dev", "cluster", "docs")
 
 
 @pytest.mark.parametrize("kind", ["cpu", "gpu"])
@@ -100,7 +103,7 @@ def test_the_lists_are_closed():
         try:
             asked = metadata.requires(name) or ()
         except metadata.PackageNotFoundError:
-            continue  # cluster.txt, and Triton elsewhere than on Linux
+            continue  # cluster.txt, docs.txt, and Triton elsewhere than on Linux
         for one in map(Requirement, asked):
             if one.marker and not one.marker.evaluate({"extra": ""}):
                 continue
@@ -147,3 +150,8 @@ def test_over_several_processes_a_file_s_tests_stay_in_one(request):
     if not request.config.getoption("loadgroup", False):
         pytest.skip("runs in one process, or without groups")
     assert request.node.nodeid.endswith("@test_environment.py")
+
+
+def test_the_citation_names_this_version():
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text())
+    assert citation["version"] == veff.__version__
