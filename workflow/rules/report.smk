@@ -13,6 +13,8 @@ rule top:
             category="Top alleles",
             labels={"allele": "{allele}"},
         ),
+        tracks=directory(f"{OUT}/tracks"),
+        profiles=f"{OUT}/profiles.parquet",
         attributions=f"{OUT}/attributions.parquet",
         job=f"{OUT}/parts/top.json",
     log:

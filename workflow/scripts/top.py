@@ -1,9 +1,9 @@
-"""Draw the alleles with the largest effects: profiles, difference, attributions."""
+"""Explain the alleles with the largest effects: figures, tracks, profiles, attributions."""
 
 import time
 from pathlib import Path
 
-from veff import atomic, autotune, job, tables
+from veff import atomic, autotune, job
 from veff.models import experiment
 from veff.outputs import provenance
 from veff.scoring.how import How
@@ -18,22 +18,30 @@ with job.logged(snakemake.log[0], snakemake.resources.attempt):
     import torch
 
     from veff.inputs.reference import Reference
-    from veff.report import figures
+    from veff.report import top
     from veff.scoring import explain
 
     torch.set_num_threads(snakemake.threads)
     rows = explain.largest(Path(files.summary), params.top["n"])
+    reference = Reference.open(Path(files.bases).parent)
     explained = explain.explain(
         rows,
         Path(files.scoreable),
-        Reference.open(Path(files.bases).parent),
+        reference,
         experiment.experiments(experiment.read(files.models)),
         how,
         batch_size=setup["batch_size"],
         shuffles=params.top["shuffles"],
     )
-    attributions = figures.draw_all(explained, Path(output.figures))
-    tables.write_parquet(output.attributions, [attributions])
+    top.write(
+        explained,
+        reference,
+        Path(snakemake.config["reference"]),
+        figures_out=Path(output.figures),
+        tracks_out=Path(output.tracks),
+        profiles_out=Path(output.profiles),
+        attributions_out=Path(output.attributions),
+    )
     record = provenance.job(
         time.monotonic() - began,
         n_alleles=len(rows),

@@ -25,6 +25,7 @@ FILES = (
     "closing.txt",
     "experiments.tsv",
     "models.json",
+    "profiles.parquet",
     "provenance.json",
     "report.html",
     "scores.tsv.gz",
@@ -34,6 +35,7 @@ FILES = (
 REPLACED = {
     "folds.parquet": ("experiment=*", "experiment=*/part.parquet"),
     "scores.parquet": ("experiment=*", "experiment=*/part.parquet"),
+    "tracks": ("hub.txt", "igv.xml", "[0-9]*", "[0-9]*/*.bw"),
     "top": ("[0-9]*.png", "[0-9]*.svg"),
 }
 NAMES = (*FOLDERS, *FILES, *REPLACED)

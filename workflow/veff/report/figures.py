@@ -1,7 +1,5 @@
 """What does an allele change: its profiles and attributions as a picture."""
 
-import logging
-from collections.abc import Iterable
 from pathlib import Path
 
 import matplotlib
@@ -9,16 +7,13 @@ import matplotlib
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 import numpy as np
-import pyarrow as pa
 from matplotlib.collections import PatchCollection
 from matplotlib.patches import PathPatch
 from matplotlib.path import Path as Outline
 from matplotlib.textpath import TextPath
 from matplotlib.transforms import Affine2D
 
-from veff.atomic import aside
 from veff.names import cut
-from veff.scoring import explain, windows
 from veff.scoring.explain import Explanation
 
 # One meaning a colour, as in the report: orange where the alternate allele has more reads, blue
@@ -37,8 +32,13 @@ STYLE = {
 }
 
 
-def draw(one: Explanation, png: Path, svg: Path, title: str) -> None:
+def draw(one: Explanation, png: Path, svg: Path) -> None:
     """Both alleles' profiles, their difference, and logos of their attributions."""
+    row = one.allele
+    title = (
+        f"{cut(row['chrom'], 20)}:{row['pos']} {cut(row['ref'], 20)}>{cut(row['alt'], 20)} "
+        f"in {cut(row['max_experiment'])}: log2 fold change {one.logfc:#.3g}"
+    )
     with plt.rc_context(STYLE):
         rows = 2 if one.attribution is None else 4
         figure, axes = plt.subplots(
@@ -61,23 +61,17 @@ def draw(one: Explanation, png: Path, svg: Path, title: str) -> None:
 
 def _profiles(above: plt.Axes, below: plt.Axes, one: Explanation) -> None:
     """The alternate's profile, and the difference, at the positions that both alleles have."""
-    length = one.geometry.output_length
-    ref_len, alt_len = one.lengths
-    breakpoint_, shift = windows.alignment(np.array([ref_len]), np.array([alt_len]), one.geometry)
-    shift = int(shift[0])
-    t = np.arange(length - abs(shift))
-    behind = t >= breakpoint_[0]
-    ref, alt = t + max(shift, 0) * behind, t + max(-shift, 0) * behind
     zero = one.variant - one.geometry.trimming
-    x = np.arange(length) - zero
-    above.plot(x, one.reads[0], color=REFERENCE, lw=1, label=_name("reference", one, 0))
-    above.plot(x[ref], one.reads[1, alt], color=ALTERNATE, lw=1, label=_name("alternate", one, 1))
+    x = np.arange(one.geometry.output_length) - zero
+    ref, alt = one.in_reference(one.reads, one.geometry.trimming)
+    above.plot(x, ref, color=REFERENCE, lw=1, label=_name("reference", one, 0))
+    above.plot(x, alt, color=ALTERNATE, lw=1, label=_name("alternate", one, 1))
     above.set(ylabel="reads / bp", ylim=(0, None))
     # Above the axes, where no curve runs.
     above.legend(frameon=False, fontsize=8, loc="lower right", bbox_to_anchor=(1, 1), ncols=2)
-    change = one.reads[1, alt] - one.reads[0, ref]
+    change = alt - ref
     for colour, part in ((UP, change.clip(min=0)), (DOWN, change.clip(max=0))):
-        below.fill_between(x[ref], part, color=colour, lw=0)
+        below.fill_between(x, part, color=colour, lw=0)
     below.axhline(0, color="#999999", lw=0.6)
     below.set(ylabel="alternate −\nreference", xlabel="bp from the variant")  # noqa: RUF001
     for axes in (above, below):
@@ -124,25 +118,3 @@ def _letter(base: str, x: float, height: float) -> Outline:
 
 
 _OUTLINES = {base: TextPath((0, 0), base, size=1) for base in BASES}
-
-
-def draw_all(explained: Iterable[Explanation], folder: Path) -> pa.Table:
-    """Draw each explanation to `folder`, and return their attributions as `explain.table` does.
-
-    Files are named by the number of the allele in the input (`allele_id`).
-    """
-    tables = [explain.table([])]
-    with aside(folder) as drawn:
-        drawn.mkdir(parents=True)
-        for one in explained:
-            row = one.allele
-            title = (
-                f"{cut(row['chrom'], 20)}:{row['pos']} {cut(row['ref'], 20)}>"
-                f"{cut(row['alt'], 20)} in {cut(row['max_experiment'])}: "
-                f"log2 fold change {one.logfc:#.3g}"
-            )
-            number = row["allele_id"]
-            draw(one, drawn / f"{number}.png", drawn / f"{number}.svg", title)
-            logging.info("%d: drawn", number)
-            tables.append(explain.table([one]))
-    return pa.concat_tables(tables)

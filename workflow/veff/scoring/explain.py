@@ -23,6 +23,26 @@ MEANING = (
     "DeepLIFT/SHAP of the log-count, natural log of 1 + count: the mean over the experiment's "
     "folds, and over both strands with reverse_complement, of each one's own"
 )
+PROFILES = pa.schema(
+    [
+        ("allele_id", pa.int64()),
+        ("experiment", pa.string()),
+        ("group", pa.int32()),
+        ("contig", pa.string()),
+        pa.field("start", pa.int64(), metadata={"description": "0-based, of the first value"}),
+        *(
+            pa.field(
+                name,
+                pa.list_(pa.float32()),
+                metadata={
+                    "description": f"reads a bp under the {name} allele, over all channels, in "
+                    "reference coordinates; missing where this allele has no such base"
+                },
+            )
+            for name in ("reference", "alternate")
+        ),
+    ]
+)
 SCHEMA = pa.schema(
     [
         ("allele_id", pa.int64()),
@@ -49,6 +69,7 @@ class Explanation:
     """
 
     allele: dict
+    contig: str  # as the reference has it
     group: int
     logfc: float
     shown: str
@@ -62,6 +83,17 @@ class Explanation:
     @property
     def variant(self) -> int:
         return self.geometry.input_length // 2
+
+    def in_reference(self, values: np.ndarray, trimming: int) -> np.ndarray:
+        """Values [2, n] of both windows' bases, from `trimming` bp into them on, in reference
+        coordinates: NaN where the alternate has no such base, or not in its window."""
+        breakpoint_, shift = windows.alignment(*self.lengths, self.geometry)
+        t = np.arange(values.shape[1] - abs(shift))
+        behind = t >= breakpoint_ + self.geometry.trimming - trimming
+        placed = np.full(values.shape, np.nan)
+        placed[0] = values[0]
+        placed[1, t + max(shift, 0) * behind] = values[1, t + max(-shift, 0) * behind]
+        return placed
 
 
 def largest(summary: Path, n: int) -> list[dict]:
@@ -113,6 +145,7 @@ def _explain(
     known = np.isin(bases, np.frombuffer(b"ACGT", np.uint8)).all()
     return Explanation(
         allele=row,
+        contig=reference.names[place["contig"]],
         group=group,
         logfc=logfc,
         shown=shown(folds.how, len(folds.predictors), attributed=bool(known)),
@@ -168,6 +201,26 @@ def shown(how: How, n_folds: int, attributed: bool) -> str:
     if over and attributed:
         said.append(f"attributions: mean over {over}, each of its own log-count")
     return "; ".join(said)
+
+
+def profiles(explanations: list[Explanation]) -> pa.Table:
+    """What is predicted for both alleles, a row a variant."""
+    rows = []
+    for one in explanations:
+        trimming = one.geometry.trimming
+        ref, alt = one.in_reference(one.reads, trimming)
+        rows.append(
+            {
+                "allele_id": one.allele["allele_id"],
+                "experiment": one.allele["max_experiment"],
+                "group": one.group,
+                "contig": one.contig,
+                "start": one.start + trimming,
+                "reference": ref.tolist(),
+                "alternate": [None if np.isnan(x) else x for x in alt.tolist()],
+            }
+        )
+    return pa.Table.from_pylist(rows, schema=PROFILES)
 
 
 def table(explanations: list[Explanation]) -> pa.Table:
