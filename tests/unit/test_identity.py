@@ -176,6 +176,17 @@ def test_a_record_that_is_cut_short_is_not_believed(tmp_path):
     assert identity.recorded(record) == {}
 
 
+def test_a_note_has_the_time_of_its_last_other_content_and_a_dry_run_leaves_it(tmp_path):
+    note = identity.noted(tmp_path / "given/prepare.json", [["a"], [None]], None)
+    os.utime(note, ns=(10**18, 10**18))
+    assert identity.noted(note, [["a"], [None]], None) == note
+    shown = identity.noted(note, [["b"], [None]], str(tmp_path))
+    assert shown == tmp_path / "prepare.json"
+    assert note.stat().st_mtime_ns == 10**18 < shown.stat().st_mtime_ns
+    identity.noted(note, [["b"], [None]], None)
+    assert note.stat().st_mtime_ns > 10**18
+
+
 def test_a_bcf_written_to_while_it_is_read_stops_its_reader(tmp_path):
     path = put_bcf(tmp_path / "in", VCF)
     rows = records.read(Input.expecting(path, identity.sha256(path)))

@@ -47,6 +47,11 @@ def own(tmp_path_factory):
         "batch_size": 8,
     }
     project.run(**project.files)
+    # Snakemake's records of that run are not in this one's folder.
+    project.elsewhere = Project(tmp_path_factory.mktemp("elsewhere"))
+    for path in [project.folder / "models.tsv", *map(project.folder.joinpath, SWAPS)]:
+        project.elsewhere.folder.joinpath(path.name).symlink_to(path)
+    project.elsewhere.files = project.files | {"outdir": project.outdir}
     return project
 
 
@@ -57,6 +62,7 @@ def planned(project):
 
 @pytest.mark.parametrize("name", SWAPS)
 def test_another_content_with_an_old_time_makes_again_just_what_depends_on_it(own, name):
+    """From another folder, too, than the one in which the run was."""
     old, new, again, not_again = SWAPS[name]
     path = own.folder / name
     kept = path.with_suffix(".kept")
@@ -66,15 +72,17 @@ def test_another_content_with_an_old_time_makes_again_just_what_depends_on_it(ow
     assert content != path.read_bytes()
     os.utime(path, ns=(10**18, 10**18))
     try:
-        rules = planned(own)
+        rules = planned(own.elsewhere)
     finally:
         os.replace(kept, path)
     assert again <= rules
     assert not not_again & rules
 
 
-def test_the_same_content_again_makes_nothing_again(own):
-    assert planned(own) == set()
+def test_the_same_content_with_a_new_time_makes_nothing_again_from_any_folder(own):
+    for name in ("models.tsv", *SWAPS):
+        os.utime(own.folder / name)
+    assert planned(own) == planned(own.elsewhere) == set()
 
 
 def test_a_second_run_on_the_folder_ends_in_one_line_and_a_dry_run_does_not(own):

@@ -1,6 +1,7 @@
 import functools
 import os
 import sys
+import tempfile
 import time
 import yaml
 from dataclasses import asdict
@@ -37,7 +38,8 @@ except InputError as error:
 INLINE = (
     [] if Path(config["variants"]).is_file() else notations.inline(config["variants"])
 )
-VARIANTS = f"{OUT}/prepared/variants.txt" if INLINE else config["variants"]
+VARIANTS = f"{OUT}/prepared/variants.txt" if INLINE else ancient(config["variants"])
+ALIASES = ancient(config["contig_aliases"] or [])
 STARTED = time.time()
 # By name, a hash of their content; those that this folder already has stay as they are.
 BUNDLES = sheet.bundles(
@@ -69,6 +71,17 @@ HOW = asdict(
 )
 
 
+def carried_out():
+    """Whether jobs are to run, not only to be shown."""
+    return workflow.executor_plugin is not None and not workflow.dryrun
+
+
+@functools.cache
+def scratch():
+    """A folder for what is only to be shown."""
+    return tempfile.TemporaryDirectory(prefix="veff-")
+
+
 @functools.cache
 def identities():
     """The SHA-256 of each file that the user named, as it was when the run began.
@@ -78,30 +91,53 @@ def identities():
     """
     if not workflow.is_main_process:
         return identity.recorded(HASHES)
-    carried_out = workflow.executor_plugin is not None and not workflow.dryrun
     named = [
-        None if INLINE else VARIANTS,
+        None if INLINE else config["variants"],
         *(config[key] for key in ("reference", "contig_aliases")),
         *(NULLS.get("regions"), *ANNOTATIONS.values(), *peaks_of(EXPERIMENTS).values()),
         *(path for one in EXPERIMENTS for path in one.files),
     ]
     try:
-        if carried_out:
+        if carried_out():
             outdir.claim(Path(OUT))
         sheet_too = {config["models"]: SHEET.sha256}
-        return identity.now(filter(None, named), HASHES, carried_out, sheet_too)
+        return identity.now(filter(None, named), HASHES, carried_out(), sheet_too)
     except InputError as error:
         sys.exit(f"error: {error}")  # an exception would come out with a traceback
 
 
 def claimed(wildcards):
-    """No file; an input of the rules that come first, so that all starts with `identities`."""
+    """No file; an input of a rule that may come first, so that all starts with `identities`."""
     identities()
     return []
 
 
+def content_of(rule, *given):
+    """A note of what the user's files hold that a rule reads, as an input by which it runs again.
+
+    It is rewritten when they hold something else, and only then. So the times of the files, which
+    are `ancient` inputs, decide nothing, nor do Snakemake's records, which stay in the folder that
+    a run was started from. `given` are paths, functions that list some, and alleles themselves.
+    """
+
+    def of(wildcards):
+        note = (
+            HASHES.with_name("given") / f"{rule.format(**dict(wildcards.items()))}.json"
+        )
+        hashes = identities()
+        if not workflow.is_main_process:
+            return str(note)
+        listed = [one(wildcards) if callable(one) else [one] for one in given]
+        content = [[hashes.get(path, path) for path in paths] for paths in listed]
+        return str(
+            identity.noted(note, content, None if carried_out() else scratch().name)
+        )
+
+    return of
+
+
 def sha256(*paths):
-    """The parameter by which a rule runs again when the content of these files is another one."""
+    """What the jobs of a rule hold the bytes against that they read of these files."""
     return lambda wildcards: {path: identities()[path] for path in filter(None, paths)}
 
 
@@ -228,6 +264,11 @@ def plan_in_words():
 def peaks_of(experiments):
     """The peaks of those experiments that have any, by name."""
     return {one.name: one.peaks for one in experiments if one.peaks}
+
+
+def peaks_of_bundle(wildcards):
+    """The files of peaks of a bundle's experiments."""
+    return list(peaks_of(BUNDLES[wildcards.bundle]).values())
 
 
 def checkpoint_files(wildcards):

@@ -1,7 +1,7 @@
 rule reference:
     input:
-        fasta=config["reference"],
-        claimed=claimed,
+        fasta=ancient(config["reference"]),
+        content=content_of("reference", config["reference"]),
     output:
         bases=f"{OUT}/reference/bases.u8",
         contigs=f"{OUT}/reference/contigs.json",
@@ -20,6 +20,8 @@ rule reference:
 if INLINE:
 
     rule variants:
+        input:
+            content=content_of("variants", config["variants"]),
         output:
             VARIANTS,
         log:
@@ -38,7 +40,8 @@ checkpoint prepare:
     input:
         variants=VARIANTS,
         reference=rules.reference.output,
-        aliases=config["contig_aliases"] or [],
+        aliases=ALIASES,
+        content=content_of("prepare", config["variants"], config["contig_aliases"]),
     output:
         alleles=f"{OUT}/alleles.parquet",
         scoreable=f"{OUT}/prepared/scoreable.parquet",
@@ -56,6 +59,6 @@ checkpoint prepare:
         max_ref_mismatch=config["max_ref_mismatch"],
         malformed_rows=config["malformed_rows"],
         positions=config["positions"],
-        sha256=sha256(None if INLINE else VARIANTS, config["contig_aliases"]),
+        sha256=sha256(None if INLINE else config["variants"], config["contig_aliases"]),
     script:
         "../scripts/prepare.py"

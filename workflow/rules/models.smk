@@ -29,9 +29,9 @@ rule download:
 # Reads each checkpoint once, however often it is then accepted or refused for another reason.
 rule inspect:
     input:
-        checkpoints=checkpoint_files,
+        checkpoints=lambda wildcards: ancient(checkpoint_files(wildcards)),
+        content=content_of("inspect.{bundle}", checkpoint_files),
         downloads=downloads,
-        claimed=claimed,
     output:
         f"{OUT}/models/{{bundle}}/inspected.json",
     log:

@@ -7,11 +7,17 @@ ANNOTATED = ANNOTATIONS or peaks_of(EXPERIMENTS)
 
 rule nearby:
     input:
-        **ANNOTATIONS,
+        **{kind: ancient(path) for kind, path in ANNOTATIONS.items()},
         alleles=rules.prepare.output.alleles,
         reference=rules.reference.output,
-        aliases=config["contig_aliases"] or [],
-        peaks_of=list(peaks_of(EXPERIMENTS).values()),
+        aliases=ALIASES,
+        peaks_of=ancient(list(peaks_of(EXPERIMENTS).values())),
+        content=content_of(
+            "nearby",
+            *(ANNOTATIONS.get(kind) for kind in config["annotations"]),
+            *peaks_of(EXPERIMENTS).values(),
+            config["contig_aliases"],
+        ),
     output:
         f"{OUT}/annotations.parquet",
     log:
@@ -41,8 +47,11 @@ rule collect:
         jobs=parts("jobs"),
         nulls=nulls("parquet"),
         null_jobs=nulls("json"),
-        regions=NULLS.get("regions") or [],
-        peaks=list(peaks_of(EXPERIMENTS).values()),
+        regions=ancient(NULLS.get("regions") or []),
+        peaks=ancient(list(peaks_of(EXPERIMENTS).values())),
+        content=content_of(
+            "collect", NULLS.get("regions"), *peaks_of(EXPERIMENTS).values()
+        ),
         models=rules.models.output.models,
         contigs=rules.reference.output.contigs,
     output:
@@ -89,7 +98,8 @@ rule annotate:
     input:
         variants=VARIANTS,
         reference=rules.reference.output,
-        aliases=config["contig_aliases"] or [],
+        aliases=ALIASES,
+        content=content_of("annotate", config["variants"], config["contig_aliases"]),
         summary=rules.collect.output.summary,
         scores=rules.collect.output.scores,
         models=rules.models.output.models,
@@ -104,7 +114,7 @@ rule annotate:
     params:
         experiments=config["info_experiments"],
         positions=config["positions"],
-        sha256=sha256(None if INLINE else VARIANTS, config["contig_aliases"]),
+        sha256=sha256(None if INLINE else config["variants"], config["contig_aliases"]),
     script:
         "../scripts/annotate.py"
 

@@ -41,7 +41,8 @@ rule report:
         provenance=f"{OUT}/provenance.json",
         experiments=rules.models.output.experiments,
         reference=rules.reference.output,
-        aliases=config["contig_aliases"] or [],
+        aliases=ALIASES,
+        content=content_of("report", config["contig_aliases"]),
         top=rules.top.output.figures if TOP else [],
     output:
         report(

@@ -24,8 +24,9 @@ rule score:
 rule null:
     input:
         bases=rules.reference.output.bases,
-        regions=NULLS.get("regions") or [],
-        peaks=lambda wildcards: list(peaks_of(BUNDLES[wildcards.bundle]).values()),
+        regions=ancient(NULLS.get("regions") or []),
+        peaks=lambda wildcards: ancient(peaks_of_bundle(wildcards)),
+        content=content_of("null.{bundle}", NULLS.get("regions"), peaks_of_bundle),
         models=rules.resolve.output[0],
         setup=rules.setup.output[0],
     output:
@@ -43,7 +44,7 @@ rule null:
         nulls=lambda wildcards: NULLS | {"peaks": peaks_of(BUNDLES[wildcards.bundle])},
         folder=NULLS.get("dir") or f"{OUT}/nulls",
         sha256=lambda wildcards: sha256(
-            NULLS.get("regions"), *peaks_of(BUNDLES[wildcards.bundle]).values()
+            NULLS.get("regions"), *peaks_of_bundle(wildcards)
         )(wildcards),
     script:
         "../scripts/null.py"

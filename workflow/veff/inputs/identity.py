@@ -1,8 +1,9 @@
 """Is what a job reads still the file that the run was started with?
 
-When a run starts, each file that the user named is known by its SHA-256, which the rules that read
-it have among their parameters: another content makes again what depends on it, whatever the times
-of the files say. A job hashes the bytes while it reads them, and stops at others.
+When a run starts, each file that the user named is known by its SHA-256. The rules that read it
+have a note of that among their inputs, and the hash among their parameters: another content makes
+again what depends on it, whatever the times of the files say, and a job, which hashes the bytes
+while it reads them, stops at others.
 """
 
 import hashlib
@@ -147,6 +148,19 @@ def now(
 def recorded(record: Path) -> dict[str, str]:
     """What `now` found at the start of the run, for the processes that the run itself starts."""
     return {path: one["sha256"] for path, one in _read(record).items()}
+
+
+def noted(note: Path, content: list, elsewhere: str | None) -> Path:
+    """The note, whose time says since when its JSON has been `content`.
+
+    If it has another one, it is rewritten, or, where that may not be, a note `elsewhere`.
+    """
+    if _read(note) == content:
+        return note
+    note = note if elsewhere is None else Path(elsewhere, note.name)
+    note.parent.mkdir(parents=True, exist_ok=True)
+    atomic.write_json(note, content)
+    return note
 
 
 def _state(path: str | int) -> dict[str, int]:
