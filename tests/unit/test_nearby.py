@@ -128,6 +128,56 @@ def test_peaks_and_hits_are_those_of_a_search_through_all(genome, tmp_path, monk
         assert row["peak_experiments"] == (",".join(names) or "-")
 
 
+def as_bedpe(path, rows):
+    """As ABC and ENCODE-rE2G write it for browsers, and plain."""
+    lines = [f"{c}\t{s}\t{e}\t{c}\t9\t9\t{gene}\t{score}\n" for c, s, e, gene, score in rows]
+    c, s, e, gene, score = rows[0]
+    lines[0] = f"{c}\t{s}\t{e}\t{c}\t9\t9\t{gene}_genic|{c}:{s}-{e}\t{score}\t.\t.\n"
+    path.write_text("#chr1\tx1\tx2\n" + "".join(lines))
+    return path
+
+
+def as_predictions(path, rows, header="#chr", column="ABC.Score"):
+    """As ABC, ENCODE-rE2G, scE2G and EPIraction write all that they predicted."""
+    names = [header, "start", "end", "name", "class", "TargetGene", "powerlaw.Score", column]
+    lines = [f"{c}\t{s}\t{e}\tx\tgenic\t{gene}\t0.9\t{v}\n" for c, s, e, gene, v in rows]
+    path.write_text("\t".join(names) + "\n" + "".join(lines))
+    return path
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        as_bedpe,
+        as_predictions,
+        lambda path, rows: as_predictions(path, rows, "chr", "E2G.Score.qnorm"),
+        lambda path, rows: as_predictions(path, rows, "chrom", "EPIraction.Score"),
+    ],
+    ids=["BEDPE", "ABC", "scE2G", "EPIraction"],
+)
+def test_links_are_those_of_a_search_through_all_best_first(genome, tmp_path, write):
+    rng = np.random.default_rng(4)
+    rows = [
+        (*row[:3], f"G{rng.integers(6)}", int(rng.integers(99)) / 100)
+        for row in random_intervals(5, 80, 40)
+    ]
+    places = alleles(tmp_path / "alleles.parquet")
+    found = written(tmp_path, genome, links=write(tmp_path / "links", rows))
+    several = 0
+    for place, row in zip(places, found, strict=True):
+        if place is None:
+            assert row["linked_genes"] is row["link_scores"] is None
+            continue
+        best = {}
+        for *_, gene, score in overlapping(place, rows):
+            best[gene] = max(score, best.get(gene, score))
+        expected = sorted(best.items(), key=lambda one: (-one[1], one[0]))
+        several += len(expected) > 1
+        assert row["linked_genes"] == (",".join(gene for gene, _ in expected) or "-")
+        assert row["link_scores"] == (",".join(f"{score:.4g}" for _, score in expected) or "-")
+    assert several
+
+
 def test_without_alleles_there_are_columns_and_no_rows(genome, tmp_path):
     empty = {"contig": pa.array([], pa.string()), "pos": pa.array([], pa.int64())}
     pq.write_table(pa.table(empty | {"ref": empty["contig"]}), tmp_path / "alleles.parquet")
@@ -162,6 +212,11 @@ GTF = "chr1\tx\tgene\t5\t{end}\t.\t+\t.\t{what}\n"
         ("named", "chr1 5 9 one\nchr1 5 9\n", "line 2: expected a name in the fourth"),
         ("named", "chr1\t5\t9\t \n", "line 1: expected a name in the fourth"),
         ("named", "chrom\tstart\tend\tname\n", "line 1: expected a BED row"),
+        ("links", "chr1\t5\t9\tgene\n", "line 1: expected a BEDPE row"),
+        ("links", "#x\nchr1\t5\t9\tchr1\t1\t1\tA\t.\n", "line 2: '.' is no score"),
+        ("links", "chr1\t5\t9\tchr1\t1\t1\t.\t1\n", "line 1: expected the name of a gene"),
+        ("links", "chr\tstart\tend\tTargetGene\n", "line 1: expected the columns chr"),
+        ("links", "chr\tstart\tend\tTargetGene\tScore\nchr1\t5\t9\tA\n", "line 2: 4 columns"),
         ("bed", "chr9\t5\t9\n", "no region on a contig of the reference"),
     ],
 )

@@ -1,4 +1,4 @@
-"""Say which genes, peaks and motif hits lie at each allele."""
+"""Say which genes, peaks, motif hits and enhancers of genes lie at each allele."""
 
 from pathlib import Path
 

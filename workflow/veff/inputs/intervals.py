@@ -3,6 +3,7 @@
 import gzip
 import io
 import logging
+import math
 import re
 import zlib
 from collections.abc import Iterable, Iterator
@@ -13,6 +14,18 @@ from veff.errors import InputError
 from veff.inputs.reference import Reference
 
 _NAMES = [re.compile(rf'\b{key} "([^"]+)"') for key in ("gene_name", "gene_id")]
+# Of tables of links; where there are several, the first counts.
+_SCORES = (
+    "encode-re2g.score.qnorm",
+    "encode-re2g.score",
+    "e2g.score.qnorm",
+    "e2g.score",
+    "epiraction.score",
+    "abc.score",
+    "score",
+)
+_NO_ROWS = ("##", "track", "browser")  # in a table whose header may begin with one #
+_ELEMENT = re.compile(r"_\w+\|[^|]+:\d+-\d+$")  # behind the gene in ABC's and rE2G's BEDPE
 
 
 class Interval(NamedTuple):
@@ -49,7 +62,72 @@ def genes(path: Path, reference: Reference) -> Iterator[Interval]:
     return _placed(path, reference, rows)
 
 
-def _lines(path: Path) -> Iterator[tuple[int, str]]:
+def links(path: Path, reference: Reference) -> Iterator[Interval]:
+    """The elements of predicted element-gene links; further columns are the gene and the score.
+
+    The file is BEDPE, as ABC and ENCODE-rE2G write it for browsers: the first place is the
+    element, the name the gene's, perhaps with ``_`` and the element's behind it. Or it is a table
+    with a header, as ABC, ENCODE-rE2G, scE2G and EPIraction have it: chr, start, end, TargetGene,
+    and a score (`_SCORES`). Which of the two it is is told from its first row.
+    """
+    _, first = next(_lines(path, skipped=_NO_ROWS), (0, ""))
+    read = _linked if "targetgene" in first.lower().split("\t") else _bedpe_rows
+    return _placed(path, reference, read(path))
+
+
+def _linked(path: Path) -> Iterator[tuple[int, str, int, int, list[str]]]:
+    """The rows of a table of links."""
+    lines = _lines(path, skipped=_NO_ROWS)
+    number, first = next(lines)
+    names = first.lstrip("#").lower().split("\t")
+    columns = [
+        next((names.index(name) for name in one if name in names), None)
+        for one in (("chr", "chrom", "#chr"), ("start",), ("end",), ("targetgene",), _SCORES)
+    ]
+    if None in columns:
+        raise InputError(
+            f"{path}, line {number}: expected the columns chr, start, end, TargetGene and one of "
+            f"{', '.join(_SCORES)} (in any case)"
+        )
+    for number, line in lines:
+        fields = line.split("\t")
+        if len(fields) != len(names):
+            raise InputError(
+                f"{path}, line {number}: {len(fields)} columns, expected the {len(names)} of the "
+                "header"
+            )
+        yield _link(path, number, *(fields[column] for column in columns))
+
+
+def _bedpe_rows(path: Path) -> Iterator[tuple[int, str, int, int, list[str]]]:
+    for number, line in _lines(path):
+        fields = line.split("\t")
+        if len(fields) < 8:
+            raise InputError(
+                f"{path}, line {number}: expected a BEDPE row: contig, start (from 0) and end of "
+                "the element, those of the gene, the gene's name, and a score"
+            )
+        gene = _ELEMENT.sub("", fields[6])
+        yield _link(path, number, *fields[:3], gene, fields[7])
+
+
+def _link(
+    path: Path, number: int, contig: str, start: str, end: str, gene: str, score: str
+) -> tuple[int, str, int, int, list[str]]:
+    if not (_is_place(start) and _is_place(end)):
+        raise InputError(f"{path}, line {number}: {start} to {end}: expected start (from 0), end")
+    if gene.strip() in ("", "."):
+        raise InputError(f"{path}, line {number}: expected the name of a gene")
+    try:
+        finite = math.isfinite(float(score))
+    except ValueError:
+        finite = False
+    if not finite:
+        raise InputError(f"{path}, line {number}: {score!r} is no score: expected a number")
+    return number, contig, int(start), int(end), [gene.strip(), score]
+
+
+def _lines(path: Path, skipped: tuple = ("#", "track", "browser")) -> Iterator[tuple[int, str]]:
     """The rows of a file, plain or gzip, and their line numbers."""
     try:
         with path.open("rb") as raw:
@@ -58,7 +136,7 @@ def _lines(path: Path) -> Iterator[tuple[int, str]]:
             stream = gzip.GzipFile(fileobj=raw) if compressed else raw
             file = io.TextIOWrapper(stream, encoding="utf-8")
             for number, line in enumerate(file, 1):
-                if line.strip() and not line.startswith(("#", "track", "browser")):
+                if line.strip() and not line.startswith(skipped):
                     yield number, line.rstrip("\r\n")
     except (OSError, EOFError, zlib.error, UnicodeDecodeError) as error:
         raise InputError(f"{path}: cannot be read as text, plain or gzip ({error})") from error

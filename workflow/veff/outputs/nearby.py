@@ -1,4 +1,4 @@
-"""Which genes, peaks and motif hits lie at an allele?"""
+"""Which genes, peaks, motif hits and enhancers of genes lie at an allele?"""
 
 from array import array
 from collections.abc import Iterable, Mapping
@@ -17,7 +17,7 @@ from veff.inputs import intervals
 from veff.inputs.intervals import Interval
 from veff.inputs.reference import Reference
 from veff.scoring import columns
-from veff.scoring.columns import GENES, HITS, NONE, PEAKS, PEAKS_OF
+from veff.scoring.columns import GENES, HITS, LINKS, NONE, PEAKS, PEAKS_OF
 
 BLOCK = 1 << 16  # alleles that are annotated at once
 
@@ -31,12 +31,14 @@ def write(
     peaks: Path | None = None,
     peaks_of: Mapping[str, Path] = MappingProxyType({}),
     hits: Path | None = None,
+    links: Path | None = None,
 ) -> None:
     """Write a Parquet table with a row for each of `alleles`, in order.
 
     An allele lies where its REF does, as the input has it. `genes` are a GTF or a BED file,
-    `peaks` and `hits` BED files, `peaks_of` the peaks of experiments by name; what is not given
-    has no columns. An allele that stands nowhere on the reference has no values.
+    `peaks` and `hits` BED files, `peaks_of` the peaks of experiments by name, `links`
+    enhancer-gene links (`intervals.links`); what is not given has no columns. An allele that
+    stands nowhere on the reference has no values.
     Names, and distances, are those of variant-scorer's annotations (bedtools).
 
     Raises `InputError` for a file that `intervals` cannot read.
@@ -44,6 +46,7 @@ def write(
     places = _places(alleles, reference)
     genes = genes and _frame(intervals.genes(genes, reference), reference)
     hits = hits and _frame(intervals.named(hits, reference), reference)
+    links = links and _links(intervals.links(links, reference), reference)
     in_peaks = peaks and _in_peaks(places, [peaks], reference)
     in_peaks_of = peaks_of and _in_peaks(places, peaks_of.values(), reference)
 
@@ -68,6 +71,9 @@ def write(
             row, hit = _overlaps(here, frame)
             found["hits_overlap"] = pa.array(np.isin(np.arange(len(here)), row), mask=nowhere)
             found["hits_motifs"] = _joined(row, frame["name"].to_numpy()[hit], motifs, nowhere)
+        if links:
+            names |= LINKS
+            found |= _linked(here, *links, nowhere)
         return pa.table(found, schema=columns.schema(names))
 
     firsts = range(0, max(len(places), 1), BLOCK)
@@ -156,6 +162,32 @@ def _overlaps(here: pd.DataFrame, others: pd.DataFrame) -> tuple[np.ndarray, np.
     return tuple(pairs[name].to_numpy(np.int64) for name in ("index", "index_"))
 
 
+def _links(rows: Iterable[Interval], reference: Reference) -> tuple[pd.DataFrame, list[str]]:
+    """As `_frame`, with each link's `score`; of links with one place and gene, the best."""
+    rows = sorted(rows, key=lambda row: (*row[:3], row.more[0], -float(row.more[1])))
+    frame, names = _frame(rows, reference)
+    frame["score"] = [float(row.more[1]) for row in rows]
+    return frame, names
+
+
+def _linked(
+    here: pd.DataFrame, links: pd.DataFrame, names: list[str], nowhere: np.ndarray
+) -> dict[str, pa.Array]:
+    """The columns of `LINKS`."""
+    row, link = _overlaps(here, links)
+    pairs = pd.DataFrame({"row": row, "gene": links["name"].to_numpy()[link]})
+    pairs["score"] = links["score"].to_numpy()[link]
+    pairs = pairs.groupby(["row", "gene"], as_index=False)["score"].max()
+    pairs = pairs.sort_values(["row", "score", "gene"], ascending=[True, False, True])
+    names = np.array([name.replace(",", "_") for name in names])
+    texts = {
+        "linked_genes": names[pairs["gene"].to_numpy(np.int64)],
+        "link_scores": pairs["score"].map("{:.4g}".format).to_numpy(str),
+    }
+    starts = np.searchsorted(pairs["row"], np.arange(len(here) + 1))
+    return {name: _listed(starts, values, nowhere) for name, values in texts.items()}
+
+
 def _in_peaks(places: pd.DataFrame, files: Iterable[Path], reference: Reference) -> np.ndarray:
     """Which alleles overlap intervals of each file: bits, uint8 [files / 8, alleles]."""
     files = list(files)
@@ -172,7 +204,13 @@ def _joined(row: np.ndarray, name: np.ndarray, names: list[str], nowhere: np.nda
     """For each row, the names of its pairs (row, number of a name), each once and in order."""
     names = [name.replace(",", "_") for name in names]
     row, name = np.divmod(np.unique(row * len(names) + name), len(names))
-    starts = np.searchsorted(row, np.arange(len(nowhere) + 1)).astype(np.int32)
-    lists = pa.ListArray.from_arrays(starts, pa.array(names, pa.string()).take(pa.array(name)))
+    starts = np.searchsorted(row, np.arange(len(nowhere) + 1))
+    return _listed(starts, pa.array(names, pa.string()).take(pa.array(name)), nowhere)
+
+
+def _listed(starts: np.ndarray, values: np.ndarray | pa.Array, nowhere: np.ndarray) -> pa.Array:
+    """For each row, its values, those from `starts` on up to the next row's, as text."""
+    values = pa.array(values, pa.string())
+    lists = pa.ListArray.from_arrays(starts.astype(np.int32), values)
     texts = pc.if_else(pc.equal(pc.list_value_length(lists), 0), NONE, pc.binary_join(lists, ","))
     return pc.if_else(nowhere, None, texts)

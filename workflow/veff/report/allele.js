@@ -64,6 +64,7 @@ function facts(search, i, link) {
     ["in a peak", alleles.peak?.[i]],
     ["in peaks of", alleles.peaks?.[i]],
     ["motif hits", alleles.motifs?.[i]],
+    ["enhancer of", alleles.linked?.[i]],
     ["p over all experiments", data.has_max_p && two(data.max_p[i])],
   ];
   const rows = texts

@@ -25,6 +25,7 @@ ANNOTATIONS = {
     "gene": ("closest_gene_1", "closest_gene_2", "closest_gene_3"),
     "peaks": ("peak_experiments",),
     "motifs": ("hits_motifs",),
+    "linked": ("linked_genes",),
 }
 
 

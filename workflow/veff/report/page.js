@@ -55,6 +55,7 @@ function views(search) {
       alleles.gene ? cell("genes", alleles.gene[i]) : null,
       alleles.peaks ? cell("in peaks of", alleles.peaks[i]) : null,
       alleles.motifs ? cell("motifs", alleles.motifs[i]) : null,
+      alleles.linked ? cell("enhancer of", alleles.linked[i]) : null,
       data.figures ? el("td", { class: "thumbnail" }, thumbnail) : null,
     );
   }
@@ -143,7 +144,7 @@ function views(search) {
 
   function csv() {
     const { rows, answers } = state.found;
-    const texts = ["id", "gene", "peaks", "motifs"].filter((name) => alleles[name]);
+    const texts = ["id", "gene", "peaks", "motifs", "linked"].filter((name) => alleles[name]);
     const p = data.has_p ? ["p"] : [];
     const maxP = data.has_max_p ? ["p_over_all"] : [];
     const head = ["allele_id", "chrom", "pos", "ref", "alt", ...texts, "experiment", "biosample"];

@@ -39,7 +39,7 @@ class Search {
     const texts = data.alleles;
     this.kinds = texts.ref.map((ref, i) => kindOf(ref, texts.alt[i]));
     this.genes = (texts.gene || []).map(plain);
-    const about = ["id", "gene", "peaks", "motifs"].filter((name) => texts[name]);
+    const about = ["id", "gene", "peaks", "motifs", "linked"].filter((name) => texts[name]);
     // All that the page and the figures print of an allele, on one line.
     this.lines = texts.label.map((label, i) => {
       const one = data.experiments[data["best.column"][i]];

@@ -148,6 +148,18 @@ HITS = {
         pa.string(), f"the motifs of those hits, separated by commas; {NONE} for none"
     ),
 }
+LINKS = {
+    "linked_genes": Column(
+        pa.string(),
+        "the genes of the elements in annotations.links that REF overlaps, separated by commas, "
+        f"from the best score on; {NONE} for none",
+    ),
+    "link_scores": Column(
+        pa.string(),
+        "the best score of each of linked_genes, in their order, to four digits",
+        "the file's own",
+    ),
+}
 
 
 def schema(*groups: dict[str, Column], without: str | None = None) -> pa.Schema:
