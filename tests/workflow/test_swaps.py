@@ -2,7 +2,9 @@
 
 import fcntl
 import os
+import re
 import shutil
+import time
 
 import pysam
 import pytest
@@ -102,3 +104,32 @@ def test_a_folder_of_the_users_is_left_as_it_is(own):
     said = own.run(**own.files, outdir="mine", fails=True)
     assert "no run of ours wrote this folder, and top would be written over" in said
     assert [path.name for path in folder.rglob("*")] == ["top", "mine.txt"]
+
+
+def test_a_damaged_part_is_made_again_and_a_file_swapped_meanwhile_stops_its_reader(own):
+    """From another folder than the one in which the run was."""
+    project = own.elsewhere
+    (part,) = own.outdir.glob("parts/answers/*.parquet")
+    whole = part.read_bytes()
+    part.write_bytes(whole[:-9] + bytes([whole[-9] ^ 1]) + whole[-8:])
+    (own.outdir / "summary.parquet").unlink()
+    said = project.run(**project.files, fails=True)
+    assert f"error: {part}: not as the job wrote it, so damaged since; removed, and the" in said
+    assert not part.exists()
+
+    vcf = own.folder / "small.vcf"
+    text, times = vcf.read_text(), vcf.stat()
+    process = project.start("--keep-going", **project.files)
+    while not part.exists():
+        assert process.poll() is None
+        time.sleep(0.1)
+    vcf.write_text(text.replace("sim0008", "sim0088", 1))
+    os.utime(vcf, ns=(times.st_atime_ns, times.st_mtime_ns))
+    said, _ = process.communicate()
+    assert process.returncode
+    assert re.search(r"error: small\.vcf: record \d is not the one that was prepared", said)
+    assert "Traceback" not in said
+    assert part.read_bytes() == whole
+    assert (own.outdir / "summary.parquet").exists()
+    vcf.write_text(text)
+    assert planned(project) == {"all", "annotate"}

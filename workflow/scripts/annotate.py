@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 
-from veff import autotune, job
+from veff import autotune, job, sums
 from veff.inputs.identity import Input
 from veff.inputs.reference import Reference
 from veff.models import experiment
@@ -16,6 +16,7 @@ with job.logged(snakemake.log[0], snakemake.resources.attempt):
     given = Input.all(snakemake.params.sha256)
     aliases = given[files.aliases] if files.aliases else None
     reference = Reference.open(Path(files.reference[0]).parent, aliases)
+    sums.check(files.summary, files.scores)
     experiments = info.PerExperiment(
         Path(files.scores),
         experiment.experiments(experiment.read(files.models)),

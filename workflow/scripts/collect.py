@@ -1,6 +1,6 @@
 """Stack what the scoring jobs wrote into the tables of the run."""
 
-from veff import atomic, autotune, job
+from veff import atomic, autotune, job, sums
 from veff.models import experiment
 from veff.outputs import collect, provenance
 from veff.scoring import null
@@ -16,6 +16,7 @@ with job.logged(snakemake.log[0], snakemake.resources.attempt):
         sha256, peaks = atomic.read_json(files.contigs)["sha256"], params.nulls["peaks"]
         asked = null.checked(params.nulls, params.sha256)
         nulls = null.identities(experiments, sha256, asked, how)
+    sums.check(files.alleles, *([files.annotations] if files.annotations else []))
     collect.check([*files.answers, *files.folds, *files.nulls], [*files.jobs, *files.null_jobs])
     collect.collect(
         files.alleles,
@@ -38,3 +39,4 @@ with job.logged(snakemake.log[0], snakemake.resources.attempt):
         summary=output.summary,
         summary_tsv=output.summary_tsv,
     )
+    sums.write(output.scores, output.folds, output.summary)

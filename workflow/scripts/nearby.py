@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from veff import autotune, job
+from veff import autotune, job, sums
 from veff.inputs.identity import Input
 from veff.inputs.reference import Reference
 from veff.outputs import nearby
@@ -12,6 +12,7 @@ with job.logged(snakemake.log[0], snakemake.resources.attempt):
     params, files = snakemake.params, snakemake.input
     given = Input.all(params.sha256)
     aliases = given[files.aliases] if files.aliases else None
+    sums.check(files.alleles)
     nearby.write(
         Path(snakemake.output[0]),
         Path(files.alleles),
@@ -19,3 +20,4 @@ with job.logged(snakemake.log[0], snakemake.resources.attempt):
         peaks_of={name: given[path] for name, path in params.peaks_of.items()},
         **{kind: given[path] for kind, path in params.files.items()},
     )
+    sums.write(snakemake.output[0])

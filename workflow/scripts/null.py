@@ -3,7 +3,7 @@
 import time
 from pathlib import Path
 
-from veff import atomic, autotune, job
+from veff import atomic, autotune, job, sums
 from veff.models import experiment
 from veff.outputs import provenance
 from veff.scoring.how import How
@@ -37,6 +37,7 @@ with job.logged(snakemake.log[0], snakemake.resources.attempt):
         answers,
     )
     null.write(Path(output.nulls), nulls, list(wanted.values()))
+    sums.write(output.nulls)
     record = provenance.job(
         time.monotonic() - began,
         n_alleles=params.nulls["n"],

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from veff import atomic, autotune, job, plan
+from veff import atomic, autotune, job, plan, sums
 from veff.inputs import preparing
 from veff.inputs.identity import Input
 from veff.inputs.reference import Reference
@@ -27,5 +27,6 @@ with job.logged(snakemake.log[0], snakemake.resources.attempt):
         malformed_rows=params.malformed_rows,
         positions=params.positions,
     )
+    sums.write(output.alleles, output.scoreable)
     summary |= {"cut": params.cut, "sha256": source.sha256}
     atomic.write_json(output.summary, summary)

@@ -2,12 +2,13 @@
 
 from pathlib import Path
 
-from veff import atomic, autotune, job
+from veff import atomic, autotune, job, sums
 from veff.outputs import closing, provenance
 
 with job.logged(snakemake.log[0], snakemake.resources.attempt):
     autotune.enable()
     files = snakemake.input
+    sums.check(files.summary)
     record = provenance.run(
         snakemake.params.config,
         files.contigs,

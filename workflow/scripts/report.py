@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from veff import autotune, job, report
+from veff import autotune, job, report, sums
 from veff.inputs.identity import Input
 from veff.inputs.reference import Reference
 
@@ -11,6 +11,7 @@ with job.logged(snakemake.log[0], snakemake.resources.attempt):
     files = snakemake.input
     given = Input.all(snakemake.params.sha256)
     aliases = given[files.aliases] if files.aliases else None
+    sums.check(files.alleles, files.summary, files.scores, files.folds, *files.nulls)
     report.build(
         Path(snakemake.output[0]),
         alleles=Path(files.alleles),

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 
-from veff import atomic, autotune, job, tables
+from veff import atomic, autotune, job, sums, tables
 from veff.models import experiment
 from veff.outputs import provenance
 from veff.scoring.how import How
@@ -21,6 +21,7 @@ with job.logged(snakemake.log[0], snakemake.resources.attempt):
     from veff.scoring import score
 
     checkpoints = experiment.read(files.models)
+    sums.check(files.scoreable)
     alleles = pq.ParquetFile(files.scoreable).read_row_group(int(snakemake.wildcards.chunk))
     scored = score.score(
         alleles,

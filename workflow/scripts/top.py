@@ -3,7 +3,7 @@
 import time
 from pathlib import Path
 
-from veff import atomic, autotune, job
+from veff import atomic, autotune, job, sums
 from veff.models import experiment
 from veff.outputs import provenance
 from veff.scoring.how import How
@@ -22,6 +22,7 @@ with job.logged(snakemake.log[0], snakemake.resources.attempt):
     from veff.scoring import explain
 
     torch.set_num_threads(snakemake.threads)
+    sums.check(files.summary, files.scoreable)
     rows = explain.largest(Path(files.summary), params.top["n"])
     reference = Reference.open(Path(files.bases).parent)
     explained = explain.explain(

@@ -1,6 +1,6 @@
 """How is a file written so that nobody ever sees half of it?
 
-The parse of the Snakefile reads JSON by this module: it imports the standard library only.
+The parse of the Snakefile reads JSON by this module: it imports little.
 """
 
 import filecmp
@@ -10,6 +10,8 @@ import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+
+from veff.errors import InputError
 
 
 @contextmanager
@@ -75,4 +77,18 @@ def write_record(path: str | Path, value) -> None:
 
 
 def read_json(path: str | Path):
-    return json.loads(Path(path).read_text())
+    """What a job of ours wrote; raises `damaged` if it is no JSON any more."""
+    try:
+        return json.loads(Path(path).read_text())
+    except ValueError:
+        raise damaged(path) from None
+
+
+def damaged(*paths: str | Path) -> InputError:
+    """What to raise of files that are not as a job of ours wrote them, after removing them."""
+    for path in map(Path, paths):
+        _remove(path)
+    return InputError(
+        f"{', '.join(map(str, paths))}: not as the job wrote it, so damaged since; removed, and "
+        "the same command makes it again"
+    )

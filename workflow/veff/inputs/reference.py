@@ -1,7 +1,6 @@
 """What bases stand at (contig, start, end), under which names, and which assembly this is."""
 
 import gzip
-import json
 import mmap
 import zlib
 from collections.abc import Iterator
@@ -10,7 +9,8 @@ from typing import BinaryIO
 
 import numpy as np
 
-from veff.atomic import aside, write_json
+from veff import sums
+from veff.atomic import aside, damaged, read_json, write_json
 from veff.errors import InputError
 from veff.inputs.assemblies import assembly
 from veff.inputs.contigs import Contigs, Meaning
@@ -19,6 +19,7 @@ from veff.inputs.identity import Input
 IUPAC = b"ACGTUNRYSWKMBDHV"
 BLOCK = 1 << 24  # bytes of FASTA that are in memory at once
 READS = 1 << 12  # reads after which mapped pages are released; each may map 64 kB
+PIECE = 20  # pieces of 2**20 bases have a checksum each
 
 # Letters to upper case; what no FASTA of nucleotides holds to 0, which is then looked for.
 _UPPER = bytes(i & ~32 if i & ~32 in IUPAC and i >= 64 else 0 for i in range(256))
@@ -36,8 +37,8 @@ def build(fasta: Path, folder: Path) -> None:
 
     ``bases.u8`` holds all contigs back to back as upper-case ASCII (IUPAC codes kept);
     ``contigs.json`` their names, lengths and offsets, the sha256 of the FASTA file as it is on
-    disk, and the assembly that the lengths tell, or null. The FASTA may be plain, gzip or
-    bgzip, and needs no index. Memory stays at a few blocks of 16 MB.
+    disk, the assembly that the lengths tell, or null, and the CRC-32 of each 2**20 bases. The
+    FASTA may be plain, gzip or bgzip, and needs no index. Memory stays at a few blocks of 16 MB.
 
     Raises `InputError` where the file is no FASTA of nucleotides, is truncated, or names a
     contig twice.
@@ -61,8 +62,15 @@ def build(fasta: Path, folder: Path) -> None:
             "offsets": [0, *np.cumsum(lengths[:-1]).tolist()],
             "sha256": fasta.sha256,
             "assembly": assembly(names, lengths),
+            "crc32": _crc32(bases),
         }
     write_json(folder / "contigs.json", contigs)
+    sums.write(folder / "contigs.json")
+
+
+def _crc32(bases: Path) -> list[int]:
+    with bases.open("rb") as file:
+        return [zlib.crc32(piece) for piece in iter(lambda: file.read(1 << PIECE), b"")]
 
 
 def _contigs(fasta: Path) -> Iterator[tuple[str | None, bytes]]:
@@ -132,16 +140,20 @@ class Reference:
     """A genome on disk, mapped into memory; contigs are known by their index in FASTA order.
 
     names: list of contigs; lengths, offsets: int64[contigs]; bases: uint8[sum of lengths], ASCII;
-    assembly: 'hg19', 'hg38', 'T2T-CHM13', 'mm10', 'mm39' or None; sha256: of the FASTA file.
+    assembly: 'hg19', 'hg38', 'T2T-CHM13', 'mm10', 'mm39' or None; sha256: of the FASTA file;
+    crc32: of each 2**20 bases, which are checked when they are first read.
     """
 
-    def __init__(self, bases, names, lengths, offsets, sha256, assembly, aliases=None):
+    def __init__(self, bases, names, lengths, offsets, sha256, assembly, crc32=None, aliases=None):
         self.bases = bases
         self.names = list(names)
         self.lengths = np.asarray(lengths, np.int64)
         self.offsets = np.asarray(offsets, np.int64)
         self.sha256 = sha256
         self.assembly = assembly
+        self._crc32 = crc32
+        # Of each piece, whether it is yet to be checked.
+        self._unread = bytearray(b"\1" * len(crc32 or ()))
         self._view = memoryview(self.bases)
         self._n_read = 0
         self._spans = list(zip(self.offsets.tolist(), self.lengths.tolist(), strict=True))
@@ -156,11 +168,12 @@ class Reference:
         ``na``. Rows without a contig of this reference are not used. Raises `InputError` where a
         row names two contigs of the reference, or a name stands in the rows of two.
         """
-        contigs = json.loads((folder / "contigs.json").read_text())
+        sums.check(folder / "contigs.json")
+        contigs = read_json(folder / "contigs.json")
         size = sum(contigs["lengths"])
         path = folder / "bases.u8"
         if path.stat().st_size != size:
-            raise InputError(f"{path}: not of {size} bases; build the reference again")
+            raise damaged(path)
         bases = np.memmap(path, np.uint8, "r") if size else np.zeros(0, np.uint8)
         return cls(bases, **contigs, aliases=aliases)
 
@@ -188,8 +201,12 @@ class Reference:
         if self._n_read % READS == 0:
             self._release()
         offset, length = self._spans[contig]
-        start = max(start, 0)
-        return bytes(self._view[offset + start : offset + max(start, min(end, length))])
+        first, end = offset + max(start, 0), offset + min(end, length)
+        if end <= first:
+            return b""
+        if 1 in self._unread[first >> PIECE : (end - 1 >> PIECE) + 1]:
+            self.check(np.arange(first >> PIECE, (end - 1 >> PIECE) + 1) << PIECE)
+        return bytes(self._view[first:end])
 
     def at(self, contig: np.ndarray, start: np.ndarray) -> np.ndarray:
         """The bases at places within contigs, uint8 in the shape of `start`: [n] or [n, m].
@@ -200,9 +217,23 @@ class Reference:
         bases = np.empty(start.shape, np.uint8)
         for first in range(0, len(start), READS):
             here = slice(first, first + READS)
-            bases[here] = self.bases[offset[here] + start[here]]
+            places = offset[here] + start[here]
+            self.check(places)
+            bases[here] = self.bases[places]
             self._release()
         return bases
+
+    def check(self, places: np.ndarray) -> None:
+        """Raise `InputError` if a piece of `bases` that has one of these places was damaged since
+        it was written; it is then removed, to be built again."""
+        if not self._unread:
+            return
+        pieces = places >> PIECE
+        unread = np.frombuffer(self._unread, bool)
+        for piece in np.unique(pieces[unread[pieces]]).tolist():
+            if zlib.crc32(self.bases[piece << PIECE : piece + 1 << PIECE]) != self._crc32[piece]:
+                raise damaged(self.bases.filename)
+            self._unread[piece] = 0
 
     def has(self, contig: int, start: int, bases: str) -> bool:
         """Whether these bases stand there, the genome's IUPAC codes read as VCF does."""

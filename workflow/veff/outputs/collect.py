@@ -10,8 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from veff.atomic import read_json
-from veff.errors import InputError
+from veff.atomic import damaged, read_json
 from veff.inputs.identity import sha256
 from veff.outputs.provenance import part
 from veff.outputs.summary import Summary
@@ -28,20 +27,15 @@ def check(parts: Iterable[str], records: Iterable[str]) -> None:
     `records` are what these jobs say of themselves, with the SHA-256 of their parts. What is
     damaged is removed, so that the next run makes it again.
     """
-    written, damaged = {}, []
+    written, wrong = {}, []
     for record in records:
         try:
             written |= read_json(record)["parts"]
         except (ValueError, KeyError, TypeError):
-            damaged.append(record)
-    damaged += [path for path in parts if sha256(path) != written.get(part(path))]
-    for path in damaged:
-        Path(path).unlink(missing_ok=True)
-    if damaged:
-        raise InputError(
-            f"{', '.join(damaged)}: not as the job wrote it, so damaged since; removed, and the "
-            "same command makes it again"
-        )
+            wrong.append(record)
+    wrong += [path for path in parts if sha256(path) != written.get(part(path))]
+    if wrong:
+        raise damaged(*wrong)
 
 
 def collect(

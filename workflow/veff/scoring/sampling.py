@@ -52,7 +52,7 @@ def sample(
             f"nulls: {where} has too few bases A, C, G or T with a window of {input_length} bp "
             "around them; give other regions or set nulls: none"
         )
-    base = np.searchsorted(ACGT, reference.bases[reference.offsets[contig] + start])
+    base = np.searchsorted(ACGT, reference.at(contig, start))
     alt = (base + rng.integers(1, 4, n)) % 4
     order = np.lexsort((alt, start, contig))
     contig, start, alt = contig[order], start[order], alt[order]
@@ -117,7 +117,7 @@ def _positions(
         drawn = rng.integers(0, before[-1] + end[-1] - start[-1], n)
         interval = np.searchsorted(before, drawn, side="right") - 1
         here, position = contig[interval], start[interval] + drawn - before[interval]
-        known = np.isin(reference.bases[reference.offsets[here] + position], ACGT)
+        known = np.isin(reference.at(here, position), ACGT)
         contigs.append(here[known])
         positions.append(position[known])
         if sum(map(len, contigs)) >= n:

@@ -58,7 +58,10 @@ def _cut(reference: Reference, contig: np.ndarray, first: np.ndarray, length: in
     bases = np.full((len(first), length), N, np.uint8)
     if inside.any():
         all_windows = np.lib.stride_tricks.sliding_window_view(np.asarray(reference.bases), length)
-        bases[inside] = all_windows[reference.offsets[contig[inside]] + first[inside]]
+        begin = reference.offsets[contig[inside]] + first[inside]
+        reference.check(begin)
+        reference.check(begin + length - 1)  # a window is shorter than what has a checksum
+        bases[inside] = all_windows[begin]
     for row in np.flatnonzero(~inside):
         begin = int(first[row])
         piece = reference.fetch(int(contig[row]), begin, begin + length)
