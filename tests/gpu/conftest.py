@@ -9,7 +9,10 @@ def one_choice_a_kernel():
     triton = pytest.importorskip("triton")
     from cherimoya import cheri
 
+    from veff.cherimoya import kernels
+
     pinned = {
+        kernels._mlp: kernels._mlp.configs[0],
         cheri._fwd_inf_stats_kernel: triton.Config({}, num_warps=4, num_stages=2),
         cheri._fwd_inf_norm_mlp_kernel: triton.Config(
             {"BLOCK_M": 64, "BLOCK_HK": 16}, num_warps=4, num_stages=2

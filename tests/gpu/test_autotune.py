@@ -149,7 +149,7 @@ def test_the_job_that_warmed_its_node_neither_benchmarks_nor_compiles(nodes):
     for _, _, report in nodes:
         assert report["node"] == "benchmarked"
         assert part(report) == NOTHING
-        assert report["autotune_hits"] == 2 * len(WORKS)
+        assert report["autotune_hits"] == 1  # the batch decides no choice
         assert report["knob"] is True
 
 
@@ -178,10 +178,10 @@ def test_a_seed_in_another_folder_with_the_original_gone_gives_the_same_bits(nod
     assert report["outputs"] == first["outputs"]
 
 
-def test_nodes_that_chose_differently_agree_once_seeded(nodes):
+def test_nodes_that_chose_for_themselves_agree_seeded_or_not(nodes):
     (disk_a, run_a, a), (disk_b, run_b, b) = nodes
-    print(f"two cold starts: the same choices: {choices(run_a) == choices(run_b)}; ", end="")
-    print(f"the same bits: {a['outputs'] == b['outputs']}")
+    print(f"two cold starts: the same choices: {choices(run_a) == choices(run_b)}")
+    assert a["outputs"] == b["outputs"]  # whichever: a choice decides no bit
     assert job(disk_b, run_a)["outputs"] == a["outputs"]
     assert job(disk_a, run_b)["outputs"] == b["outputs"]
 

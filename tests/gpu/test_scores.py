@@ -42,7 +42,7 @@ def joined(parts):
     return [table.combine_chunks() for table in tables]
 
 
-@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+@pytest.mark.parametrize("precision", ["fp32", "fast"])
 @pytest.mark.parametrize(
     ("ensemble", "reverse_complement"), [("mean_prediction", False), ("mean_score", True)]
 )

@@ -100,7 +100,7 @@ def test_setup_without_a_gpu_leaves_no_seed(tmp_path):
 def test_work_names_each_architecture_and_task_once():
     small = Architecture(1, 1, 1, (1,), 0, 1, 1)
     rows = [small, Architecture(1, 1, 1, (1,), 0, 1, 1), replace(small, n_filters=2)]
-    how = {"precision": "bf16", "engine": "fast"}
+    how = {"precision": "fast", "engine": "fast"}
 
     def told(items):
         return [(item["task"], item["n_filters"], item["batch_size"]) for item in items]
@@ -341,7 +341,7 @@ def test_another_triton_or_other_kernels_have_another_fingerprint(tmp_path, monk
     fingerprint._triton.cache_clear()
     differences = fingerprint.differences(before, fingerprint.here(H200))
     fingerprint._triton.cache_clear()
-    assert "Cherimoya's kernels" in differences
+    assert "kernels" in differences
     assert "triton's files" in differences
 
 

@@ -258,7 +258,7 @@ def test_a_null_is_kept_under_the_name_that_it_always_had():
         {"peaks": {"a": "regions.bed"}},
         {"ensemble": "mean_score"},
         {"reverse_complement": True},
-        {"precision": "bf16"},
+        {"precision": "fast"},
         {"version": 2},
         {"reference_sha256": "other"},
         {"sha256": "other"},

@@ -120,7 +120,7 @@ def test_what_decides_a_score_scores_again_and_nothing_else_does(done):
         said = done.run("-n", **done.files | config)
         return {line.split()[0] for line in said.splitlines() if line.split()[1:] == ["1"]}
 
-    assert {"setup", "score"} <= planned(precision="bf16")
+    assert {"setup", "score"} <= planned(precision="fast")
     done.write("peaks.bed", "simA\t0\t9\n")
     others = {"autotune": "{strict: true}", "annotations": "{peaks: peaks.bed}"}
     again = planned(**others, info_experiments="0")

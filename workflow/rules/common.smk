@@ -34,6 +34,10 @@ try:
 except InputError as error:
     raise WorkflowError(str(error)) from None
 
+if config["precision"] == "bf16":
+    logger.warning("config: precision: bf16 is called fast now, and is fp16; write fast")
+    config["precision"] = "fast"
+
 # Alleles in place of a file, such as chr1:123:A:G,chr1:456:C:T, become a list.
 INLINE = (
     [] if Path(config["variants"]).is_file() else notations.inline(config["variants"])

@@ -26,7 +26,8 @@ with job.logged(snakemake.log[0], snakemake.resources.attempt):
 
     def answers(*what) -> list:
         sizes = {"batch_size": setup["batch_size"], "threads": snakemake.threads}
-        return [answer for answer, _ in score.score(*what, how, **sizes)]
+        proofs = Path(files.setup).parent / "proofs"
+        return [answer for answer, _ in score.score(*what, how, proofs=proofs, **sizes)]
 
     nulls = null.make(
         experiments,

@@ -30,6 +30,7 @@ with job.logged(snakemake.log[0], snakemake.resources.attempt):
         how,
         batch_size=setup["batch_size"],
         threads=snakemake.threads,
+        proofs=Path(files.setup).parent / "proofs",
     )
     tables.write_parquets([output.answers, output.folds], scored)
     record = provenance.job(

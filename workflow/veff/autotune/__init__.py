@@ -143,10 +143,11 @@ def report() -> dict:
 
     `node`: warm, restored, benchmarked (with ", temporary" where the node's disk could not take
     it) or none.
-    `knob`: whether Cherimoya's kernels have the cache on; None where it is not imported.
+    `knob`: whether Cherimoya's kernels and ours have the cache on; None where none is imported.
     """
-    cheri = sys.modules.get("cherimoya.cheri")
-    kernels = [k for k in vars(cheri or object).values() if hasattr(k, "cache_results")]
+    modules = [sys.modules.get(name) for name in ("cherimoya.cheri", "veff.cherimoya.kernels")]
+    names = [value for module in modules if module for value in vars(module).values()]
+    kernels = [kernel for kernel in names if hasattr(kernel, "cache_results")]
     knob = all(k.cache_results for k in kernels) if kernels else None
     said = {**ledger.counts(), **_state, "knob": knob}
     log.info("autotune: %s", ", ".join(f"{key} {value}" for key, value in said.items()))

@@ -2,8 +2,8 @@
 
 Triton's own key guards all that it covers, so what must be compared before it is the GPU, which
 it leaves out, and what lets the rest be known without importing Triton: its wheel's list of
-hashes, and the bytes of Cherimoya's kernels. That takes milliseconds. `triton_parts` are the parts
-of the key themselves: a seed records them, and a miss says which of them differs.
+hashes, and the bytes of Cherimoya's kernels and ours. That takes milliseconds. `triton_parts` are
+the parts of the key themselves: a seed records them, and a miss says which of them differs.
 """
 
 import functools
@@ -22,10 +22,12 @@ _COMPILER = ("TRITON_", "MLIR_", "LLVM_IR_", "LLVM_PASS_", "NVPTX_", "PTXAS_", "
 _COMPILER += ("DISABLE_LLVM_OPT", "DISABLE_MMA_", "DISABLE_PTXAS_OPT")
 _PLACES = ("TRITON_CACHE_", "TRITON_HOME", "TRITON_DUMP_DIR", "TRITON_LIB", "TRITON_PRINT_")
 
+OURS = Path(__file__).parents[1] / "cherimoya" / "kernels.py"
+
 
 def here(gpu: Gpu) -> dict[str, str]:
     """The fingerprint of this environment on `gpu`, {part: text}."""
-    kernels = _package("cherimoya") / "cheri.py"
+    kernels = [_package("cherimoya") / "cheri.py", OURS]
     variables = {
         name: value
         for name, value in sorted(os.environ.items())
@@ -37,14 +39,14 @@ def here(gpu: Gpu) -> dict[str, str]:
         "GPU cores": str(gpu.cores),
         "capability": f"{major}.{minor}",
         **_triton(),
-        "Cherimoya's kernels": digest(kernels.read_text()),
+        "kernels": digest([file.read_text() for file in kernels]),
         "python": sysconfig.get_config_var("SOABI"),
         "variables": str(variables),
     }
 
 
 def triton_parts() -> dict[str, str]:
-    """The parts of Triton's key for Cherimoya's kernels, on the active device."""
+    """The parts of Triton's key for Cherimoya's kernels and ours, on the active device."""
     from triton._C.libtriton import get_cache_invalidating_env_vars
     from triton.compiler.compiler import make_backend
     from triton.runtime import driver
@@ -52,13 +54,14 @@ def triton_parts() -> dict[str, str]:
     from triton.runtime.cache import triton_key
     from triton.runtime.jit import JITFunction
 
-    cheri = importlib.import_module("cherimoya.cheri")
+    modules = map(importlib.import_module, ("cherimoya.cheri", "veff.cherimoya.kernels"))
+    kernels = {name: value for module in modules for name, value in vars(module).items()}
     parts = {
         "Triton's key": digest(triton_key()),
         "backend": make_backend(driver.active.get_current_target()).hash(),
         "Triton's variables": str(sorted(get_cache_invalidating_env_vars().items())),
     }
-    for name, kernel in sorted(vars(cheri).items()):
+    for name, kernel in sorted(kernels.items()):
         if isinstance(kernel, Autotuner):
             parts[f"configurations of {name}"] = digest([str(c) for c in kernel.configs])
             kernel = kernel.fn

@@ -1,22 +1,25 @@
 """What do a model's two heads say about a batch of windows, as fast as the hardware allows?
 
-The fast engine calls the checkpoint's own first convolution and Cheri blocks and changes what is
-between and after them: one pass moves the convolution's output into the blocks' layout, and the
-profile head is a matrix product over the T + 74 positions that the output needs, instead of a
-75-tap convolution over all L. At load it is compared with Cherimoya's own forward, which takes its
-place where the two disagree.
+On an NVIDIA GPU the fast engine is this project's own kernels (`kernels`), taken for a checkpoint
+where they are no further from a float64 forward than Cherimoya's own kernels are (`proof`). On a
+CPU it calls the checkpoint's own first convolution and Cheri blocks and makes the profile head a
+matrix product over the T + 74 positions that the output needs, instead of a 75-tap convolution
+over all L. Where it cannot be taken, Cherimoya's own forward takes its place.
 """
 
+import importlib.util
 import warnings
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, nullcontext
+from pathlib import Path
 
 import numpy as np
 import torch
 import torch.nn.functional as F
-from cherimoya import Cherimoya, ControlWrapper
+from cherimoya import Cherimoya, ControlWrapper, cheri
 
-from veff.cherimoya import layout
+from veff.cherimoya import proof
 from veff.cherimoya.memory import HEAD_TAPS, fallback
 from veff.errors import InputError
 from veff.models.architecture import Geometry
@@ -28,9 +31,12 @@ torch.backends.cudnn.deterministic = True
 torch.backends.cudnn.allow_tf32 = False
 torch.set_float32_matmul_precision("highest")
 
-TOLERANCE = 1e-5  # between the engines: in log-counts, and in probabilities of the profile
-# Of the scale, since Cherimoya's heads round to bf16 (2**-9) under autocast.
-BF16_TOLERANCE = 2**-5
+# Between the engines on a CPU: in log-counts, and in probabilities of the profile.
+TOLERANCE = 1e-5
+# On a GPU, the streams that a precision may use, the best first, and how many times the error of
+# Cherimoya's own forward each may have.
+STREAMS = {"fp32": [torch.float32], "fast": [torch.float16, torch.float32]}
+ALLOWED = {"fp32": 1.0, "fast": 2.0}
 
 
 class Predictor:
@@ -41,20 +47,24 @@ class Predictor:
     model : Cherimoya, made with `compile=False`; it is moved to the device.
     geometry : the lengths L and T of the windows.
     device : where to compute.
-    precision : 'fp32' (the fused CUDA blocks still multiply in bf16, as in Cherimoya), or 'bf16',
-        in which activations are bf16 too; the heads of the fast engine stay fp32.
+    precision : on a GPU, 'fp32', or 'fast': the stream between the layers in half precision. The
+        blocks multiply in half precision either way. With Cherimoya's own engine 'fast' is
+        autocast to bf16. A CPU computes in fp32 whichever it is.
     engine : 'fast', or 'cherimoya' for Cherimoya's own forward. The attribute `engine` says which
-        one is in use: a fast engine that differs from Cherimoya's own, or does not know the
-        model's layers, warns and gives way to it.
+        one is in use: a fast engine that is further from the truth than Cherimoya's own, or does
+        not know the model's layers, warns and gives way to it.
     batch_size : the number of windows in every call of `predict`.
+    proofs : on a GPU, a folder where what the proof of a checkpoint needs is kept, if any.
 
-    Control tracks are zeros, as in Cherimoya's `ControlWrapper`.
+    On a GPU the fast engine has the weights that the model had when this was made. Control tracks
+    are zeros, as in Cherimoya's `ControlWrapper`.
 
     A row has the same bits wherever it stands in a batch. On a CPU each row goes through the
     model alone and on one thread, `torch.get_num_threads()` rows at a time: a window's activations
     then fit the cache, and neither the other rows nor the number of threads decides how a sum is
     split. On a GPU a pass takes the whole batch, since each other size would be benchmarked anew.
-    Out of memory there, it goes on in passes of `memory.fallback` rows, with a warning.
+    Out of memory there, it goes on in passes of `memory.fallback` rows, with a warning. A window
+    whose prediction overflows half precision gets that of a stream in fp32, with one warning.
     """
 
     def __init__(
@@ -66,14 +76,15 @@ class Predictor:
         precision: str = "fp32",
         engine: str = "fast",
         batch_size: int,
+        proofs: Path | None = None,
     ):
         if geometry.output_length != geometry.input_length - 2 * model.trimming:
             raise ValueError(
                 f"the model trims {model.trimming} bp from each side of {geometry.input_length}, "
                 f"which does not leave {geometry.output_length}"
             )
-        if precision not in ("fp32", "bf16"):
-            raise ValueError(f"precision is {precision!r}, not 'fp32' or 'bf16'")
+        if precision not in STREAMS:
+            raise ValueError(f"precision is {precision!r}, not 'fp32' or 'fast'")
         if engine not in ("fast", "cherimoya"):
             raise ValueError(f"engine is {engine!r}, not 'fast' or 'cherimoya'")
         self.device = torch.device(device)
@@ -81,11 +92,13 @@ class Predictor:
         self.batch_size = batch_size
         self.model = model.to(self.device).eval()
         self.engine = engine
-        self._bf16 = precision == "bf16"
+        self._precision = precision
+        self._asked = engine
+        self._network = self._wide = None  # of the fast engine on a GPU: its kernels
         self._pass_size = 1 if self.device.type == "cpu" else batch_size
         self._acgt = torch.tensor(list(b"ACGT"), dtype=torch.uint8, device=self.device)
         if engine == "fast":
-            self._prove()
+            self._prove(proofs)
 
     def predict(
         self, bases: np.ndarray | torch.Tensor, n_rows: int | None = None
@@ -115,10 +128,12 @@ class Predictor:
         unused = len(bases) - n_rows
         return F.pad(logits, (0, 0, 0, 0, 0, unused)), F.pad(log_counts, (0, 0, 0, unused))
 
-    def _predict(self, bases: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    def _predict(
+        self, bases: torch.Tensor, forward: Callable | None = None
+    ) -> tuple[torch.Tensor, torch.Tensor]:
         while True:
             try:
-                outputs = self._passes(bases.split(self._pass_size))
+                outputs = self._passes(bases.split(self._pass_size), forward or self._forward)
                 logits, log_counts = zip(*outputs, strict=True)
                 return torch.cat(logits), torch.cat(log_counts)
             except torch.OutOfMemoryError:
@@ -134,51 +149,73 @@ class Predictor:
             )
             self._pass_size = smaller
 
-    def _passes(self, batches: Iterable[torch.Tensor]) -> list[tuple[torch.Tensor, torch.Tensor]]:
+    def _passes(
+        self, batches: Iterable[torch.Tensor], forward: Callable
+    ) -> list[tuple[torch.Tensor, torch.Tensor]]:
         if self.device.type != "cpu":
-            return [self._forward(bases) for bases in batches]
+            return [forward(bases) for bases in batches]
         with ThreadPoolExecutor(
             torch.get_num_threads(), initializer=torch.set_num_threads, initargs=(1,)
         ) as pool:
-            return list(pool.map(self._forward, batches))
+            return list(pool.map(forward, batches))
 
     @torch.no_grad()  # here, since the switch is each thread's own
     def _forward(self, bases: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         return self._fast(bases) if self.engine == "fast" else self._own(bases)
 
-    def _autocast(self) -> torch.autocast:
-        return torch.autocast(self.device.type, torch.bfloat16, enabled=self._bf16)
-
     def _one_hot(self, bases: torch.Tensor) -> torch.Tensor:
         return (bases.unsqueeze(1) == self._acgt.unsqueeze(1)).float()
 
     def _own(self, bases: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        with self._autocast():
+        """Cherimoya's own forward; where it was not asked for, in fp32 and without tuning."""
+        asked = self._asked == "cherimoya"
+        bf16 = asked and self._precision == "fast"
+        with (
+            nullcontext() if asked else _untuned(),
+            torch.autocast(self.device.type, torch.bfloat16, enabled=bf16),
+        ):
             logits, log_counts = ControlWrapper(self.model)(self._one_hot(bases))
         return logits.float(), log_counts.float()
 
     def _fast(self, bases: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        with self._autocast():
-            x = self._stem(bases)
-            for block in self.model.blocks:
-                x = block(x)
+        if self.device.type != "cpu":
+            return self._by_kernels(bases)
+        x = self._stem(bases)
+        for block in self.model.blocks:
+            x = block(x)
         return self._profile_head(x), self._count_head(x)
 
-    def _stem(self, bases: torch.Tensor) -> torch.Tensor:
-        """The first convolution and its activation, [n, L] to [n, L, filters].
+    def _by_kernels(self, bases: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        logits, log_counts = self._network(bases)
+        if self._network.stream == torch.float32:
+            return logits, log_counts
+        sound = logits.isfinite().flatten(1).all(1) & log_counts.isfinite().all(1)
+        if sound.all():
+            return logits, log_counts
+        # Of these rows alone, so that no row's bits depend on what stands beside it.
+        if self._wide is None:
+            warnings.warn(
+                "a prediction overflows half precision; such windows are predicted in fp32",
+                stacklevel=3,
+            )
+            self._wide = self._kernels(torch.float32)
+        wide_logits, wide_counts = self._wide(bases)
+        return (
+            torch.where(sound[:, None, None], logits, wide_logits),
+            torch.where(sound[:, None], log_counts, wide_counts),
+        )
 
-        They are Cherimoya's own, to the bit: the blocks round to bf16, and sums in another order
-        flip some of those roundings, which moved log-counts of trained models by 3e-4.
-        """
-        conv, approximate = self.model.iconv, self.model.igelu.approximate
-        x = self._one_hot(bases)
-        if layout.triton is not None and self.device.type == "cuda":
-            x = layout.channels_last(conv._conv_forward(x, conv.weight, None), conv.bias)
-            return torch.ops.aten.gelu_(x, approximate=approximate)
-        x = conv(x).transpose(1, 2)
+    def _kernels(self, stream: torch.dtype):
+        from veff.cherimoya.kernels import Network  # needs Triton, which may be missing on a CPU
+
+        return Network(self.model, self.geometry, stream)
+
+    def _stem(self, bases: torch.Tensor) -> torch.Tensor:
+        """The first convolution and its activation, [n, L] to [n, L, filters]."""
+        x = self.model.iconv(self._one_hot(bases)).transpose(1, 2)
         # The activation writes the layout that the blocks read: a copy less.
         out = torch.empty(x.shape, dtype=x.dtype, device=x.device)
-        return torch.ops.aten.gelu.out(x, approximate=approximate, out=out)
+        return torch.ops.aten.gelu.out(x, approximate=self.model.igelu.approximate, out=out)
 
     def _profile_head(self, x: torch.Tensor) -> torch.Tensor:
         """The last convolution where it is needed, [n, L, filters] to [n, channels, T]."""
@@ -207,50 +244,59 @@ class Predictor:
         # A control track of zeros adds log(1 + 0).
         return F.linear(mean, self.model.linear.weight[:, :filters], self.model.linear.bias)
 
-    def _prove(self) -> None:
-        """Give way to Cherimoya's own forward where the fast engine does not reproduce it.
-
-        On a GPU the comparison has the constant batch size, so that it needs no autotuning of
-        its own.
-        """
+    def _prove(self, proofs: Path | None) -> None:
+        """Give way to Cherimoya's own forward where the fast engine is not as good."""
         if not _knows(self.model):
-            warnings.warn(
-                "the fast engine does not know this model's layers; using Cherimoya's own forward",
-                stacklevel=3,
-            )
-            self.engine = "cherimoya"
-            return
-        rows = self.batch_size if self.device.type == "cuda" else 2
-        bases = torch.from_numpy(sample(rows, self.geometry.input_length)).to(self.device)
+            self._give_way("the fast engine does not know this model's layers")
+        elif self.device.type == "cpu":
+            self._compare()
+        elif not importlib.util.find_spec("triton"):
+            self._give_way("the fast engine needs Triton on a GPU")
+        else:
+            self._measure(proofs)
+
+    def _give_way(self, reason: str) -> None:
+        warnings.warn(f"{reason}; using Cherimoya's own forward", stacklevel=5)
+        self.engine = "cherimoya"
+
+    def _measure(self, proofs: Path | None) -> None:
+        """On a GPU, take the first stream whose error against float64 is allowed."""
+        known = proof.of(self.model, self.geometry.input_length, self._own_of, proofs)
+        # A batch of the constant size, since the first one is what the kernels are tuned on.
+        sample = proof.sample(self.batch_size, self.geometry.input_length)
+        bases = torch.from_numpy(sample).to(self.device)
+        limit = ALLOWED[self._precision] * known.own_error
+        for stream in STREAMS[self._precision]:
+            self._network = self._kernels(stream)
+            outputs = self._predict(bases, self._network)
+            error = known.error([one[: proof.ROWS] for one in outputs])
+            if error <= limit:  # not so where it is NaN
+                return
+            said = f"an error of {error:.1e} against float64, where {limit:.1e} is allowed"
+            if stream != STREAMS[self._precision][-1]:
+                warnings.warn(f"half precision gives {said}; using a stream in fp32", stacklevel=4)
+        self._network = None
+        self._give_way(f"the fast engine has {said}")
+
+    def _own_of(self, bases: np.ndarray) -> tuple[torch.Tensor, torch.Tensor]:
+        with torch.no_grad():
+            return self._own(torch.from_numpy(bases).to(self.device))
+
+    def _compare(self) -> None:
+        """On a CPU, see whether the engines agree but for the order of their sums."""
+        bases = torch.from_numpy(proof.sample(2, self.geometry.input_length))
         outputs = {}
         for self.engine in ("cherimoya", "fast"):
             outputs[self.engine] = self._predict(bases)
-        difference = self._difference(outputs["fast"], outputs["cherimoya"])
-        if difference:
-            warnings.warn(
-                "the fast engine does not reproduce Cherimoya's own forward, which is used "
-                f"instead ({difference})",
-                stacklevel=3,
-            )
-            self.engine = "cherimoya"
-
-    def _difference(self, fast: tuple, own: tuple) -> str:
-        """How the outputs of the two engines differ beyond tolerance, '' where they do not."""
-        (fast_z, fast_h), (own_z, own_h) = fast, own
-        h, allowed_h = (fast_h - own_h).abs().amax(), TOLERANCE
-        if self._bf16:
-            z, allowed_z = (fast_z - own_z).abs().amax(), BF16_TOLERANCE * own_z.abs().amax()
-            allowed_h = BF16_TOLERANCE * own_h.abs().amax()
-        else:
-            z = (self._probabilities(fast_z) - self._probabilities(own_z)).abs().amax()
-            allowed_z = TOLERANCE
+        (fast_z, fast_h), (own_z, own_h) = outputs["fast"], outputs["cherimoya"]
+        z = (self._probabilities(fast_z) - self._probabilities(own_z)).abs().amax()
+        h = (fast_h - own_h).abs().amax()
         # Written so that NaN counts as a difference.
-        if z <= allowed_z and h <= allowed_h:
-            return ""
-        return (
-            f"profiles differ by {z:.1e} where {allowed_z:.1e} is allowed, "
-            f"log-counts by {h:.1e} where {allowed_h:.1e} is"
-        )
+        if not (z <= TOLERANCE and h <= TOLERANCE):
+            self._give_way(
+                "the fast engine does not reproduce Cherimoya's own forward (profiles differ by "
+                f"{z:.1e}, log-counts by {h:.1e}, where {TOLERANCE:.1e} is allowed)"
+            )
 
     def _probabilities(self, logits: torch.Tensor) -> torch.Tensor:
         groups = logits.split(self.model.signal_groups, 1)
@@ -266,6 +312,7 @@ def _knows(model: Cherimoya) -> bool:
         and type(model.iconv) is torch.nn.Conv1d
         and model.iconv.bias is not None
         and model.trimming >= HEAD_TAPS // 2
+        and all(type(block) is cheri.CheriBlock for block in model.blocks)
     )
 
 
@@ -282,11 +329,17 @@ def _is_same_convolution(conv: torch.nn.Conv1d, taps: int) -> bool:
     )
 
 
-def sample(rows: int, length: int) -> np.ndarray:
-    """The same random windows each time, uint8 [rows, length]; every other one begins with Ns."""
-    bases = np.random.default_rng(0).choice(np.frombuffer(b"ACGT", np.uint8), (rows, length))
-    bases[1::2, : length // 3] = ord("N")
-    return bases
+@contextmanager
+def _untuned() -> Iterator[None]:
+    """Cherimoya's kernels with one configuration each, so that none is benchmarked."""
+    tuned = {k: k.configs for k in vars(cheri).values() if hasattr(k, "configs")}
+    try:
+        for kernel, configs in tuned.items():
+            kernel.configs = configs[:1]
+        yield
+    finally:
+        for kernel, configs in tuned.items():
+            kernel.configs = configs
 
 
 def device(setting: str) -> torch.device:

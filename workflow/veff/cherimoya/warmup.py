@@ -6,7 +6,8 @@ import torch
 from cherimoya import Cherimoya
 
 from veff.cherimoya import attribution
-from veff.cherimoya.engine import Predictor, sample
+from veff.cherimoya.engine import STREAMS, Predictor
+from veff.cherimoya.proof import sample
 from veff.models.architecture import Architecture
 
 
@@ -15,10 +16,10 @@ def exercise(work: dict, device: torch.device | str) -> str:
 
     Its `task` is 'score', or 'attribute', which attributes two windows with `batch_size` shuffles.
 
-    All that a job with this work launches on the device is launched here, the comparison of the
-    engines included, so that a cache warmed by this call needs no benchmark in a job. The model
-    is an untrained one of the architecture and the batch is fixed, so the digest says whether two
-    machines, or two caches, lead to the same bits.
+    All that a job with this work launches on the device is launched here, the proof of the engine
+    included, so that a cache warmed by this call needs no benchmark in a job. The model is an
+    untrained one of the architecture and the batch is fixed, so the digest says whether two machines,
+    or two caches, lead to the same bits.
     """
     architecture = Architecture.of(work)
     geometry = architecture.geometry
@@ -29,6 +30,13 @@ def exercise(work: dict, device: torch.device | str) -> str:
             model.to(device).eval(), pair, 0, device, work["batch_size"]
         )
         return hashlib.sha256(found.tobytes()).hexdigest()
+    bases = sample(work["batch_size"], geometry.input_length)
+    if work["engine"] == "fast" and torch.device(device).type == "cuda":
+        from veff.cherimoya.kernels import Network  # needs Triton
+
+        # Whichever stream the proof of a checkpoint will allow.
+        for stream in STREAMS[work["precision"]]:
+            Network(model.to(device), geometry, stream)(torch.from_numpy(bases).to(device))
     predictor = Predictor(
         model,
         geometry,
@@ -37,7 +45,7 @@ def exercise(work: dict, device: torch.device | str) -> str:
         engine=work["engine"],
         batch_size=work["batch_size"],
     )
-    outputs = predictor.predict(sample(work["batch_size"], geometry.input_length))
+    outputs = predictor.predict(bases)
     digest = hashlib.sha256()
     for output in outputs:
         digest.update(output.cpu().numpy().tobytes())

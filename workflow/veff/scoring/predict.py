@@ -1,6 +1,7 @@
 """What do the folds of an experiment predict for windows, and what is its answer?"""
 
 from collections.abc import Iterable
+from pathlib import Path
 
 import torch
 from cherimoya import Cherimoya
@@ -16,7 +17,8 @@ Prediction = tuple[torch.Tensor, torch.Tensor]  # log-counts [N], profiles [N, c
 class Folds:
     """The models of an experiment on a device, ready for batches of `batch_size` windows.
 
-    `models` are theirs, in order; of more, those that it does not need stay.
+    `models` are theirs, in order; of more, those that it does not need stay. `proofs` is a
+    folder, see `Predictor`.
     """
 
     def __init__(
@@ -26,6 +28,7 @@ class Folds:
         how: How,
         device: torch.device,
         batch_size: int,
+        proofs: Path | None = None,
     ):
         self.experiment = experiment
         self.how = how
@@ -37,6 +40,7 @@ class Folds:
                 precision=how.precision,
                 engine=how.engine,
                 batch_size=batch_size,
+                proofs=proofs,
             )
             for model in models
         ]

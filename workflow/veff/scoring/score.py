@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import groupby, islice
+from pathlib import Path
 from typing import TypeVar
 
 import numpy as np
@@ -55,6 +56,7 @@ def score(
     *,
     batch_size: int,
     threads: int = 1,
+    proofs: Path | None = None,
 ) -> Iterator[tuple[pa.Table, pa.Table]]:
     """Score alleles with the models of these experiments.
 
@@ -62,7 +64,7 @@ def score(
     in genome order. For each experiment in order yields two tables, which are made when they are
     asked for: its answers and its folds'. Both have `allele_id`, `experiment`, `group`,
     `n_padded` and the scores of `effects.score`; the folds' have `fold` too, the answers what
-    `columns.SPREAD` names.
+    `columns.SPREAD` names. `proofs` is a folder, see `engine.Predictor`.
     """
     torch.set_num_threads(threads)
     device = engine.device(how.device)
@@ -71,7 +73,7 @@ def score(
     for geometry, group in groupby(sorted(experiments, key=_lengths), lambda one: one.geometry):
         alike = list(group)
         batches = _batches(alleles, reference, geometry, batch_size)
-        starting = _starting(alike, how, device, batch_size)
+        starting = _starting(alike, how, device, batch_size, proofs)
         runs = _over_all(batches, device, starting, _Progress(len(alleles), len(alike)))
         scored |= {run.name: run for run in runs}
     for one in experiments:
@@ -79,7 +81,11 @@ def score(
 
 
 def _starting(
-    experiments: list[Experiment], how: How, device: torch.device, batch_size: int
+    experiments: list[Experiment],
+    how: How,
+    device: torch.device,
+    batch_size: int,
+    proofs: Path | None,
 ) -> Iterator["_Scored"]:
     """The experiments, each with its models on the device."""
     # The next model is read from disk while one is moved to the device and tried there.
@@ -88,7 +94,7 @@ def _starting(
     )
     for one in experiments:
         models = islice(loaded, len(one.folds))
-        yield _Scored(Folds(one, models, how, device, batch_size))
+        yield _Scored(Folds(one, models, how, device, batch_size, proofs))
 
 
 def _over_all(
