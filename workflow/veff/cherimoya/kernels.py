@@ -103,27 +103,24 @@ def _stats(X, W, sums, L, d, CP: tl.constexpr, BL: tl.constexpr):
     tl.store(sums + (2 * n + 1) * tiles + tile, tl.sum(y * y))
 
 
-def _configurations():
-    def config(rows, hidden, warps, stages):
-        return triton.Config({"BM": rows, "HB": hidden}, num_warps=warps, num_stages=stages)
+def _config(rows, hidden, warps, stages):
+    return triton.Config({"BM": rows, "HB": hidden}, num_warps=warps, num_stages=stages)
 
-    tried = [
-        (64, 64, 4, 2),
-        (64, 32, 4, 3),
-        (128, 64, 8, 3),
-        (128, 32, 8, 3),
-        (64, 32, 8, 2),
-    ]
-    return [config(*one) for one in (tried[:1] if INTERPRETED else tried)]
+
+# For up to 128 filters, and for more: where a tile's sums fit the registers.
+NARROW = [_config(64, 64, 4, 2), _config(64, 64, 4, 3), _config(64, 32, 4, 3)]
+NARROW += [_config(128, 64, 8, 3)]
+WIDE = [_config(64, 32, 8, 2), _config(64, 16, 8, 2)]
 
 
 def _fitting(configs, named, CP, **_):
-    """Those that keep a tile's sums in registers."""
-    return [c for c in configs if c.kwargs["BM"] * CP <= 64 * 32 * c.num_warps] or configs[-1:]
+    return [config for config in configs if config in (NARROW if CP <= 128 else WIDE)]
 
 
 @triton.autotune(
-    _configurations(), key=["CP", "H"], prune_configs_by={"early_config_prune": _fitting}
+    NARROW[:1] if INTERPRETED else NARROW + WIDE,
+    key=["CP", "H"],
+    prune_configs_by={"early_config_prune": _fitting},
 )
 @triton.jit(do_not_specialize=["L", "d", "tiles"])
 def _mlp(
@@ -364,7 +361,7 @@ class Network:
             per_window,
             channels,
             CP=self.padded,
-            BK=min(self.padded, 128),
+            BK=min(self.padded, 64 if self.stream == torch.float16 else 32),
             TAPS=self.taps,
             J=POSITIONS,
             SCALE=LOW,
