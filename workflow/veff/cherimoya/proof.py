@@ -18,7 +18,7 @@ import torch
 import torch.nn.functional as F
 from cherimoya import Cherimoya, cheri
 
-from veff import tables
+from veff import atomic
 
 ROWS = 2  # of `sample`, that are proved
 
@@ -101,7 +101,7 @@ def of(model: Cherimoya, input_length: int, own: Callable, kept: Path | None) ->
     proof = Proof(truth[0].numpy(), truth[1].numpy(), error(own(bases), truth))
     if path:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with tables.aside(path) as temporary, open(temporary, "wb") as file:
+        with atomic.aside(path) as temporary, open(temporary, "wb") as file:
             np.savez(file, **vars(proof))
     return proof
 

@@ -18,8 +18,8 @@ def exercise(work: dict, device: torch.device | str) -> str:
 
     All that a job with this work launches on the device is launched here, the proof of the engine
     included, so that a cache warmed by this call needs no benchmark in a job. The model is an
-    untrained one of the architecture and the batch is fixed, so the digest says whether two machines,
-    or two caches, lead to the same bits.
+    untrained one of the architecture and the batch is fixed, so the digest says whether two
+    machines, or two caches, lead to the same bits.
     """
     architecture = Architecture.of(work)
     geometry = architecture.geometry
