@@ -150,3 +150,15 @@ def test_a_proof_is_made_once_for_a_checkpoint_and_again_where_it_is_damaged(
     proof.of(model, geometry.input_length, own, tmp_path / "proofs")
     assert asked == [proof.ROWS] * 3
     assert len(list((tmp_path / "proofs").iterdir())) == 2
+
+
+def test_the_engine_of_a_gpu_does_what_it_should_under_the_interpreter():
+    path = os.pathsep.join([str(UNIT.parent), str(WORKFLOW), os.environ.get("PYTHONPATH", "")])
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore::RuntimeWarning", UNIT / "kernels_engine.py"],
+        env={**os.environ, "PYTHONPATH": path, "TRITON_INTERPRET": "1"},
+        cwd=UNIT,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stdout

@@ -95,7 +95,8 @@ class Predictor:
         self._precision = precision
         self._asked = engine
         self._network = self._wide = None  # of the fast engine on a GPU: its kernels
-        self._pass_size = 1 if self.device.type == "cpu" else batch_size
+        self._on_gpu = on_gpu(self.device)
+        self._pass_size = batch_size if self._on_gpu else 1
         self._acgt = torch.tensor(list(b"ACGT"), dtype=torch.uint8, device=self.device)
         if engine == "fast":
             self._prove(proofs)
@@ -122,7 +123,7 @@ class Predictor:
         if tuple(bases.shape) != shape:
             raise ValueError(f"bases are {tuple(bases.shape)}, but this predictor takes {shape}")
         bases = torch.as_tensor(bases, device=self.device)
-        if n_rows is None or self.device.type != "cpu":
+        if n_rows is None or self._on_gpu:
             return self._predict(bases)
         logits, log_counts = self._predict(bases[:n_rows])
         unused = len(bases) - n_rows
@@ -152,7 +153,7 @@ class Predictor:
     def _passes(
         self, batches: Iterable[torch.Tensor], forward: Callable
     ) -> list[tuple[torch.Tensor, torch.Tensor]]:
-        if self.device.type != "cpu":
+        if self._on_gpu:
             return [forward(bases) for bases in batches]
         with ThreadPoolExecutor(
             torch.get_num_threads(), initializer=torch.set_num_threads, initargs=(1,)
@@ -178,7 +179,7 @@ class Predictor:
         return logits.float(), log_counts.float()
 
     def _fast(self, bases: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        if self.device.type != "cpu":
+        if self._on_gpu:
             return self._by_kernels(bases)
         x = self._stem(bases)
         for block in self.model.blocks:
@@ -248,7 +249,7 @@ class Predictor:
         """Give way to Cherimoya's own forward where the fast engine is not as good."""
         if not _knows(self.model):
             self._give_way("the fast engine does not know this model's layers")
-        elif self.device.type == "cpu":
+        elif not self._on_gpu:
             self._compare()
         elif not importlib.util.find_spec("triton"):
             self._give_way("the fast engine needs Triton on a GPU")
@@ -340,6 +341,10 @@ def _untuned() -> Iterator[None]:
     finally:
         for kernel, configs in tuned.items():
             kernel.configs = configs
+
+
+def on_gpu(device: torch.device) -> bool:
+    return device.type == "cuda"
 
 
 def device(setting: str) -> torch.device:

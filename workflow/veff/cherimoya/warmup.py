@@ -6,7 +6,7 @@ import torch
 from cherimoya import Cherimoya
 
 from veff.cherimoya import attribution
-from veff.cherimoya.engine import STREAMS, Predictor
+from veff.cherimoya.engine import STREAMS, Predictor, on_gpu
 from veff.cherimoya.proof import sample
 from veff.models.architecture import Architecture
 
@@ -31,7 +31,7 @@ def exercise(work: dict, device: torch.device | str) -> str:
         )
         return hashlib.sha256(found.tobytes()).hexdigest()
     bases = sample(work["batch_size"], geometry.input_length)
-    if work["engine"] == "fast" and torch.device(device).type == "cuda":
+    if work["engine"] == "fast" and on_gpu(torch.device(device)):
         from veff.cherimoya.kernels import Network  # needs Triton
 
         # Whichever stream the proof of a checkpoint will allow.
