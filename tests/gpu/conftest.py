@@ -12,15 +12,16 @@ def one_choice_a_kernel():
     from veff.cherimoya import kernels
 
     pinned = {
-        kernels._mlp: kernels._mlp.configs[0],
         cheri._fwd_inf_stats_kernel: triton.Config({}, num_warps=4, num_stages=2),
         cheri._fwd_inf_norm_mlp_kernel: triton.Config(
             {"BLOCK_M": 64, "BLOCK_HK": 16}, num_warps=4, num_stages=2
         ),
     }
     before = {kernel: kernel.configs for kernel in pinned}
+    kernels._mlp._bench = lambda *args, **meta: [1.0]  # the first that fits the model is taken
     for kernel, config in pinned.items():
         kernel.configs = [config]
     yield
+    del kernels._mlp._bench
     for kernel, configs in before.items():
         kernel.configs = configs

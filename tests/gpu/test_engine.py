@@ -109,12 +109,13 @@ def test_stem_and_heads_keep_the_bits_of_their_weights(stream):
 
 
 @pytest.mark.parametrize("stream", [torch.float32, torch.float16])
-@pytest.mark.parametrize("shape", [{"n_filters": 32}, {"n_filters": 128}, {"n_filters": 256}])
+@pytest.mark.parametrize("shape", [{"n_filters": n} for n in (32, 64, 128, 256, 512)])
 def test_no_configuration_decides_a_bit(stream, shape, monkeypatch):
     network = kernels.Network(a_model(SMALL, **shape).cuda(), SMALL, stream)
     bases = torch.from_numpy(random_bases(5, SMALL)).cuda()
     outputs = []
-    for config in kernels.NARROW if network.padded <= 128 else kernels.WIDE:
+    hidden = network.blocks[0][2].shape[1]
+    for config in kernels._fitting(kernels.NARROW + kernels.WIDE, {}, network.padded, hidden):
         monkeypatch.setattr(kernels._mlp, "configs", [config])
         outputs.append(network(bases))
     for z, h in outputs[1:]:
@@ -322,24 +323,27 @@ def test_exercise_gives_the_same_digest_again(precision):
 def test_a_trained_model_s_logfc_is_closer_to_float64_than_cherimoya_s_own(name, precision):
     """Trained weights amplify what untrained ones hide: a rounding that differs before a block."""
     model = Cherimoya.load(DEMO / f"models/{name}.torch", compile=False)
-    n = 16
-    bases = random_bases(ROWS, DEFAULT, letters=b"ACGT")
-    bases[n : 2 * n] = bases[:n]
+    n = 64
+    bases = random_bases(2 * n, DEFAULT, letters=b"ACGT")
+    bases[n:] = bases[:n]
     following = dict(zip(b"ACGT", b"CGTA", strict=True))
-    bases[n : 2 * n, 1057] = [following[base] for base in bases[:n, 1057]]
+    bases[n:, 1057] = [following[base] for base in bases[:n, 1057]]
 
     def logfc(log_counts):
-        h = log_counts[: 2 * n].double().cpu()
+        h = log_counts.double().cpu()
         return (h[n:] - h[:n]) / np.log(2)
 
-    truth = logfc(proof.exact(model, bases[: 2 * n])[1])
+    def logfc_of(predictor):
+        parts = [predictor.predict(part)[1] for part in np.split(bases, 2 * n // ROWS)]
+        return logfc(torch.cat(parts))
+
+    truth = logfc(proof.exact(model, bases)[1])
     predictor = on_gpu(model, DEFAULT, precision=precision)
     assert predictor.engine == "fast"
     assert predictor._network.stream == engines.STREAMS[precision][0]
     own = on_gpu(model, DEFAULT, engine="cherimoya")
     ours, theirs = (
-        (logfc(engine.predict(bases)[1]) - truth).abs().median().item()
-        for engine in (predictor, own)
+        (logfc_of(engine) - truth).abs().median().item() for engine in (predictor, own)
     )
     print(f"{name} {precision}: {ours / theirs:.2f} of own")
-    assert ours <= theirs
+    assert ours <= {"fp32": 0.5, "fast": 1}[precision] * theirs

@@ -9,6 +9,7 @@ import warnings
 import pytest
 import torch
 from test_kernels import SHAPES, a_model, bases_of
+from triton import OutOfResources
 
 from veff.cherimoya import engine as engines
 from veff.cherimoya import kernels, proof, warmup
@@ -90,6 +91,15 @@ def test_a_wrong_kernel_gives_way_to_cherimoya(monkeypatch, precision):
     monkeypatch.setattr(kernels.Network, "through_stem", lambda self, x: right(self, x).flip(1))
     with pytest.warns(UserWarning, match="using Cherimoya's own forward"):
         assert predictor(precision=precision).engine == "cherimoya"
+
+
+def test_a_gpu_too_small_for_the_kernels_gives_way_to_cherimoya(monkeypatch):
+    def too_small(self, bases):
+        raise OutOfResources(200_000, 100_000, "shared memory")
+
+    monkeypatch.setattr(kernels.Network, "__call__", too_small)
+    with pytest.warns(UserWarning, match="too small .*using Cherimoya's own forward"):
+        assert predictor().engine == "cherimoya"
 
 
 def test_a_proof_that_is_kept_needs_nothing_of_cherimoya_s(tmp_path, monkeypatch):

@@ -60,7 +60,7 @@ NULLS = {} if config["nulls"] == "none" else config["nulls"]
 TOP = config["top"]["n"]
 ANNOTATIONS = {key: path for key, path in config["annotations"].items() if path}
 # Raised when a change of the code changes a score, so that scores are redone.
-SCORE_VERSION = 2
+SCORE_VERSION = 3
 # What all jobs that run models are told, and collect, which says it.
 HOW = asdict(
     How(

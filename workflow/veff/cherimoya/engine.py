@@ -262,6 +262,8 @@ class Predictor:
 
     def _measure(self, proofs: Path | None) -> None:
         """On a GPU, take the first stream whose error against float64 is allowed."""
+        from triton import OutOfResources
+
         known = proof.of(self.model, self.geometry.input_length, self._own_of, proofs)
         # A batch of the constant size, since the first one is what the kernels are tuned on.
         sample = proof.sample(self.batch_size, self.geometry.input_length)
@@ -269,7 +271,11 @@ class Predictor:
         limit = ALLOWED[self._precision] * known.own_error
         for stream in STREAMS[self._precision]:
             self._network = self._kernels(stream)
-            outputs = self._predict(bases, self._network)
+            try:
+                outputs = self._predict(bases, self._network)
+            except OutOfResources as lack:
+                self._network = None
+                return self._give_way(f"this GPU is too small for the fast engine ({lack})")
             error = known.error([one[: proof.ROWS] for one in outputs])
             if error <= limit:  # not so where it is NaN
                 return

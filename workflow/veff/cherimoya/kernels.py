@@ -76,17 +76,15 @@ def _stem(
 
 
 @triton.jit
-def _conv(x, X, W, row, position, L, d, CP: tl.constexpr):
-    """The block's convolution of `x`, the stream at `position`, with what is `d` before and after,
-    in float32."""
-    c = tl.arange(0, CP)
-    before = (position >= d) & (position < L)
-    after = position + d < L
+def _conv(X, W, row, position, c, L, d, CP: tl.constexpr):
+    """The block's convolution of the stream at `position`, of the channels `c`, in float32."""
+    here = position < L
     at = X + (row + position[:, None]) * CP + c[None, :]
+    x = tl.load(at, mask=here[:, None], other=0.0)
+    left = tl.load(at - d * CP, mask=(here & (position >= d))[:, None], other=0.0)
+    right = tl.load(at + d * CP, mask=(position + d < L)[:, None], other=0.0)
     y = x.to(tl.float32) * tl.load(W + CP + c)[None, :]
-    left = tl.load(at - d * CP, mask=before[:, None], other=0.0)
     y += left.to(tl.float32) * tl.load(W + c)[None, :]
-    right = tl.load(at + d * CP, mask=after[:, None], other=0.0)
     y += right.to(tl.float32) * tl.load(W + 2 * CP + c)[None, :]
     return y
 
@@ -96,25 +94,27 @@ def _stats(X, W, sums, L, d, CP: tl.constexpr, BL: tl.constexpr):
     """Of each tile of BL positions the sum and the sum of squares of the convolution."""
     n, tile, tiles = tl.program_id(1).to(tl.int64), tl.program_id(0), tl.num_programs(0)
     position = tile * BL + tl.arange(0, BL)
-    at = X + (n * L + position[:, None]) * CP + tl.arange(0, CP)[None, :]
-    x = tl.load(at, mask=(position < L)[:, None], other=0.0)
-    y = _conv(x, X, W, n * L, position, L, d, CP)
+    y = _conv(X, W, n * L, position, tl.arange(0, CP), L, d, CP)
     tl.store(sums + (2 * n) * tiles + tile, tl.sum(y))
     tl.store(sums + (2 * n + 1) * tiles + tile, tl.sum(y * y))
 
 
-def _config(rows, hidden, warps, stages):
-    return triton.Config({"BM": rows, "HB": hidden}, num_warps=warps, num_stages=stages)
+def _config(rows, hidden, warps, registers=None):
+    return triton.Config(
+        {"BM": rows, "HB": hidden}, num_warps=warps, num_stages=2, maxnreg=registers
+    )
 
 
-# For up to 128 filters, and for more: where a tile's sums fit the registers.
-NARROW = [_config(64, 64, 4, 2), _config(64, 64, 4, 3), _config(64, 32, 4, 3)]
-NARROW += [_config(128, 64, 8, 3)]
-WIDE = [_config(64, 32, 8, 2), _config(64, 16, 8, 2)]
+# For up to 128 filters, with the registers of two blocks of threads or four on a multiprocessor;
+# and for more, where a tile's sums take all registers.
+NARROW = [_config(64, 32, 4, 128), _config(128, 64, 8, 128)]
+WIDE = [_config(64, 32, 8), _config(64, 16, 8)]
 
 
-def _fitting(configs, named, CP, **_):
-    return [config for config in configs if config in (NARROW if CP <= 128 else WIDE)]
+def _fitting(configs, named, CP, H, **_):
+    # Where one step is all, Triton adds the residual on the tensor cores: other last bits.
+    fitting = NARROW if CP <= 128 else WIDE
+    return [config for config in configs if config in fitting and config.kwargs["HB"] < H]
 
 
 @triton.autotune(
@@ -137,6 +137,7 @@ def _mlp(
     CP: tl.constexpr,
     H: tl.constexpr,
     TILES: tl.constexpr,
+    PARTS: tl.constexpr,
     PLAIN: tl.constexpr,
     BM: tl.constexpr,
     HB: tl.constexpr,
@@ -144,25 +145,31 @@ def _mlp(
     """Convolution, norm, both products with the GELU between them, and the residual."""
     n = tl.program_id(1).to(tl.int64)
     position = tl.program_id(0) * BM + tl.arange(0, BM)
-    c = tl.arange(0, CP)
     tile = tl.arange(0, TILES)
     s = tl.sum(tl.load(sums + (2 * n) * tiles + tile, mask=tile < tiles, other=0.0))
     q = tl.sum(tl.load(sums + (2 * n + 1) * tiles + tile, mask=tile < tiles, other=0.0))
     mean = s / count
     rstd = 1.0 / tl.sqrt(q / count - mean * mean + 1e-3)
-    here = (position < L)[:, None]
-    at = X + (n * L + position[:, None]) * CP + c[None, :]
-    y = _conv(tl.load(at, mask=here, other=0.0), X, conv, n * L, position, L, d, CP)
-    a = ((y - mean) * rstd).to(W1.dtype.element_ty)
+    # In parts, so that only one of them is in registers at a time.
+    part = tl.arange(0, CP // PARTS)
+    a = ()
+    for i in tl.static_range(PARTS):
+        y = _conv(X, conv, n * L, position, i * (CP // PARTS) + part, L, d, CP)
+        a += (((y - mean) * rstd).to(W1.dtype.element_ty),)
+    c = tl.arange(0, CP)
     acc = tl.zeros((BM, CP), tl.float32)
     for first in tl.range(0, H, HB):
         h = first + tl.arange(0, HB)
-        z = tl.dot(a, tl.load(W1 + c[:, None] * H + h[None, :]))
+        z = tl.zeros((BM, HB), tl.float32)
+        for i in tl.static_range(PARTS):
+            w1 = tl.load(W1 + (i * (CP // PARTS) + part[:, None]) * H + h[None, :])
+            z = tl.dot(a[i], w1, z)
         g = _fast_gelu(z, PLAIN).to(W2.dtype.element_ty)
         acc = tl.dot(g, tl.load(W2 + h[:, None] * CP + c[None, :]), acc)
-    y = tl.load(at, mask=here, other=0.0).to(tl.float32) + acc
-    to = OUT + (n * L + position[:, None]) * CP + c[None, :]
-    tl.store(to, y.to(OUT.dtype.element_ty), mask=here)
+    here = (position < L)[:, None]
+    at = (n * L + position[:, None]) * CP + c[None, :]
+    y = tl.load(X + at, mask=here, other=0.0).to(tl.float32) + acc
+    tl.store(OUT + at, y.to(OUT.dtype.element_ty), mask=here)
 
 
 @triton.jit(do_not_specialize=["rows", "L", "T", "first", "per_window", "channels"])
@@ -197,7 +204,6 @@ def _profile(
     c = tl.arange(0, BK)
     j = tl.arange(0, J)
     acc = tl.zeros((BM, J), tl.float32)
-    low = tl.zeros((BM, J), tl.float32)
     for step in tl.range(0, (J + TAPS - 1) * (CP // BK)):
         at = step // (CP // BK)
         k = (step % (CP // BK)) * BK + c
@@ -206,12 +212,12 @@ def _profile(
         x = tl.load(X + (n * L + position)[:, None] * CP + k[None, :], mask=there, other=0.0)
         w = ((channel * (J + TAPS - 1) + at) * J + j[None, :]) * CP + k[:, None]
         if X.dtype.element_ty == tl.float16:
-            acc = tl.dot(x, tl.load(W + w), acc)
-            low = tl.dot(x, tl.load(W_LOW + w), low)
+            # Tensor cores cut off what does not fit a sum: only a few products are summed there.
+            acc += tl.dot(x, tl.load(W_LOW + w)) / SCALE + tl.dot(x, tl.load(W + w))
         else:
             acc = tl.dot(x, tl.load(W + w), acc, input_precision="tf32x3")
     t = output[:, None] + j[None, :]
-    y = acc + low / SCALE + tl.load(bias + channel)
+    y = acc + tl.load(bias + channel)
     to = OUT + (n * channels + channel)[:, None] * T + t
     tl.store(to, y, mask=(row < rows)[:, None] & (t < T))
 
@@ -323,7 +329,7 @@ class Network:
         tiles = triton.cdiv(length, rows)
         sums = torch.empty((n, 2, tiles), device=x.device)
         for conv, dilation, w1, w2 in self.blocks:
-            _stats[tiles, n](x, conv, sums, length, dilation, CP=self.padded, BL=rows, num_warps=8)
+            _stats[tiles, n](x, conv, sums, length, dilation, CP=self.padded, BL=rows, num_warps=4)
             _mlp[lambda meta: (triton.cdiv(length, meta["BM"]), n)](
                 x,
                 conv,
@@ -338,6 +344,7 @@ class Network:
                 CP=self.padded,
                 H=w1.shape[1],
                 TILES=triton.next_power_of_2(tiles),
+                PARTS=max(1, self.padded // 64),
                 PLAIN=INTERPRETED,
             )
             x, out = out, x
