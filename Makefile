@@ -25,7 +25,7 @@ help:
 	@echo 'make clean  remove the environment'
 
 demo: env
-	$(RUN) snakemake --cores all --configfile config/demo.yaml
+	@$(RUN) snakemake --cores all --configfile config/demo.yaml
 
 test: env
 	$(RUN) pytest -n 2 --dist loadgroup --no-loadscope-reorder -m 'not kills' --ignore tests/cluster
@@ -58,11 +58,13 @@ $(MADE): $(PINS)
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and \
 	  f"Python 3.11 or later is needed, and $(PYTHON) is {sys.version.split()[0]}: try make PYTHON=python3.12")'
 	@echo 'Making the environment in .venv, with torch for $(TORCH). This takes some minutes.'
-	$(PYTHON) -m venv --clear .venv
+	@$(PYTHON) -m venv --clear .venv
 	@# Two at once, then all cores: unpacking and compiling are what takes long.
-	$(PIP) --no-compile --retries 2 -r envs/torch-$(TORCH).txt & torch=$$!; \
+	@$(PIP) --no-compile --quiet --retries 2 -r envs/torch-$(TORCH).txt & torch=$$!; \
 	  $(PIP) --no-compile --quiet -r envs/requirements.txt -r envs/requirements-dev.txt; others=$$?; \
 	  wait $$torch && exit $$others
+	@# The library as it stands in the clone: what shows how far a run is, and list_models.
+	@$(PIP) --quiet --no-build-isolation --editable .
 	@$(PY) -m compileall -q -j 0 .venv/lib >/dev/null || true  # some files are templates
 	@$(PY) -c 'import sys; print(sys.prefix)' > $@
 

@@ -1,7 +1,8 @@
 """Puts right the paths in a virtual environment whose folder was moved.
 
 Usage: relocate.py STAMP, a file in the environment that holds the path it was last at. The
-environment's own Python runs from anywhere; its scripts (snakemake, activate) name its path.
+environment's own Python runs from anywhere; its scripts (snakemake, activate) name its path, and a
+`.pth` file that of the library, which stands beside it in the clone.
 """
 
 import sys
@@ -9,7 +10,8 @@ from pathlib import Path
 
 
 def relocate(stamp: Path) -> None:
-    """Replace the old path by the new one in every script, then in the stamp.
+    """Replace the old path by the new one in every script, the clone's in the library's `.pth`
+    file, then in the stamp.
 
     Exits when the new path has a space in it, which the first line of a script cannot hold.
     """
@@ -20,12 +22,17 @@ def relocate(stamp: Path) -> None:
     if any(character.isspace() for character in new):
         sys.exit(f"{new} has a space in it: make the environment again with make clean env")
     for script in (environment / "bin").iterdir():
-        if script.is_symlink() or not script.is_file():
-            continue
-        content = script.read_bytes()
-        if old.encode() in content:
-            script.write_bytes(content.replace(old.encode(), new.encode()))
+        if not script.is_symlink() and script.is_file():
+            _replace(script, old, new)
+    for library in environment.glob("lib/python*/site-packages/__editable__*.pth"):
+        _replace(library, str(Path(old).parent), str(environment.parent))
     stamp.write_text(new + "\n")
+
+
+def _replace(file: Path, old: str, new: str) -> None:
+    content = file.read_bytes()
+    if old.encode() in content:
+        file.write_bytes(content.replace(old.encode(), new.encode()))
 
 
 if __name__ == "__main__":

@@ -32,6 +32,7 @@ class Project:
         return [
             sys.executable,
             *("-m", "snakemake", "--snakefile", str(ROOT / "workflow/Snakefile")),
+            *("--workflow-profile", "none"),  # all that Snakemake says
             *("--configfile", "config/demo.yaml"),
             *("--cores", "2", "--rerun-incomplete", *arguments),
             *("--config", *(f"{key}={value}" for key, value in config.items())),
@@ -62,10 +63,13 @@ class Project:
 
 
 def environment() -> dict[str, str]:
-    """This environment, with the running Python first, since rule scripts take `python`, and
-    with `site`, which starts it in less time."""
-    first = {"PATH": Path(sys.executable).parent, "PYTHONPATH": ROOT / "tests/site"}
+    """This environment, with the running Python first, since rule scripts take `python`, with
+    the library, as `make env` has it, and with `site`, which starts Python in less time."""
+    first = {
+        "PATH": [Path(sys.executable).parent],
+        "PYTHONPATH": [ROOT / "tests/site", ROOT / "workflow"],
+    }
     return os.environ | {
-        name: os.pathsep.join(filter(None, [str(path), os.environ.get(name)]))
-        for name, path in first.items()
+        name: os.pathsep.join(filter(None, [*map(str, paths), os.environ.get(name)]))
+        for name, paths in first.items()
     }

@@ -49,7 +49,7 @@ def test_the_users_configuration_sets_nothing_that_decides_a_result():
         ({"max_ref_mismatch": 2}, "config: max_ref_mismatch: got 2; allowed: number at least 0"),
         ({"variants": "none.vcf"}, "config: variants: there is no file 'none.vcf'"),
         ({"nulls": {"m": 5}}, "config: nulls.m: unknown key; allowed here: n, seed, scheme"),
-        ({"nulls": {"n": 0}}, "config: nulls.n: got 0; allowed: integer at least 1"),
+        ({"nulls": {"n": 0}}, "config: nulls.n: got 0; allowed: auto or integer at least 1"),
         (
             {"nulls": "no"},
             "config: nulls: got 'no'; allowed: none or object, such as --config nulls='{",

@@ -128,12 +128,16 @@ def test_a_moved_environment_runs_its_scripts(tmp_path):
     script.write_text(f"#!{old}/bin/python\nimport sys; print(sys.prefix)\n")
     script.chmod(0o755)
     (old / "made").write_text(f"{old}\n")
+    (site,) = old.glob("lib/python*/site-packages")
+    (site / "__editable__.cherimoya_veff.pth").write_text(f"{old.parent}/workflow\n")
     shutil.move(old.parent, new.parent)
     subprocess.run([new / "bin" / "python", ENVS / "relocate.py", new / "made"], check=True)
     shell = f'. "{new}/bin/activate" && where'
     said = subprocess.run(["sh", "-c", shell], check=True, capture_output=True, text=True)
     assert said.stdout.strip() == str(new)
     assert not any(str(old) in path.read_text() for path in (new / "bin").glob("activate*"))
+    (library,) = new.glob("lib/python*/site-packages/__editable__*")
+    assert library.read_text() == f"{new.parent}/workflow\n"
 
 
 def test_a_path_that_scripts_cannot_hold_is_refused(tmp_path):

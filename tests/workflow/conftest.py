@@ -2,7 +2,10 @@
 
 import pytest
 
-from project import Project
+from project import ROOT, Project
+
+# What a user has who says nothing of it.
+DEFAULT = ("--workflow-profile", str(ROOT / "workflow/profiles/default"))
 
 
 @pytest.fixture(scope="session")
@@ -21,5 +24,5 @@ def demo(tmp_path_factory):
         "models_per_job": 2,
         "annotations": "{genes: genes.gtf, peaks: peaks.bed}",
     }
-    project.said = project.run(**project.settings)
+    project.said = project.run(*DEFAULT, **project.settings)
     return project

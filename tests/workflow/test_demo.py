@@ -37,6 +37,15 @@ def read(project, name):
     return pq.read_table(project.outdir / name).to_pylist()
 
 
+def test_the_screen_holds_the_plan_how_far_it_is_and_the_end(demo):
+    lines = demo.said.splitlines()
+    assert len(lines) <= 40, demo.said
+    assert any("plan: 304 alleles, 300 of them to be scored" in line for line in lines)
+    assert any("of 800 alleles x experiments" in line for line in lines)
+    assert lines[-1] == "autotune: 0 benchmarks in 3 scoring jobs"
+    assert "gpu" not in demo.said.lower()
+
+
 def test_every_input_allele_comes_out_once_in_order_with_a_status(demo, records):
     expected = [
         (number, chrom, pos, ref, alt)

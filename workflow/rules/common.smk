@@ -8,10 +8,11 @@ from dataclasses import asdict
 from pathlib import Path
 
 from snakemake.exceptions import WorkflowError
+from snakemake.logging import logger
 from snakemake.utils import validate
 
 from veff import config as settings
-from veff import atomic, forecast, job, outdir, plan, resources
+from veff import atomic, forecast, job, outdir, plan, progress, resources
 from veff.inputs import identity, notations
 from veff.models import acceptance, sheet
 from veff.scoring.how import How
@@ -32,7 +33,7 @@ try:
     if workflow.is_main_process:
         outdir.check(Path(OUT))
 except InputError as error:
-    raise WorkflowError(str(error)) from None
+    sys.exit(f"error: {error}")  # a WorkflowError would have lines of its own below it
 
 if config["precision"] == "bf16":
     logger.warning("config: precision: bf16 is called fast now, and is fp16; write fast")
@@ -45,6 +46,7 @@ INLINE = (
 VARIANTS = f"{OUT}/prepared/variants.txt" if INLINE else ancient(config["variants"])
 ALIASES = ancient(config["contig_aliases"] or [])
 STARTED = time.time()
+PLANS = []  # what was said that the run takes
 # By name, a hash of their content; those that this folder already has stay as they are.
 BUNDLES = sheet.bundles(
     EXPERIMENTS,
@@ -210,6 +212,8 @@ def parts(kind):
 
     def of(wildcards):
         prepared = atomic.read_json(checkpoints.prepare.get().output.summary)
+        if len(PLANS) == 1:  # the alleles were counted while the run runs
+            say_plan()
         return [
             f"{OUT}/parts/{kind}/{chunk}.{bundle}.{'json' if kind == 'jobs' else 'parquet'}"
             for bundle in BUNDLES
@@ -217,6 +221,17 @@ def parts(kind):
         ]
 
     return of
+
+
+def random_snvs():
+    """How many random SNVs each model scores (known once all rules are)."""
+    n = NULLS.get("n", 0)
+    return plan.random_snvs(cut().gpu) if n == "auto" else n
+
+
+def of_nulls(peaks):
+    """What the rules are told of nulls, with the peaks of experiments; {} where there are none."""
+    return NULLS and NULLS | {"n": random_snvs(), "peaks": peaks}
 
 
 def nulls(extension):
@@ -247,6 +262,25 @@ def cut():
     return plan.cut(f"{OUT}/prepared/summary.json", BUNDLES, *where, gpu)
 
 
+def say(words, known=None):
+    """Say this to who started the run; `known`, at its start, shows how far it is."""
+    logger.info(words, extra={"veff": known})
+
+
+def say_plan(known=None):
+    """Say what the run takes, if that was not said."""
+    words = plan_in_words()
+    if words not in PLANS:
+        say(words, known)
+    PLANS.append(words)
+
+
+def to_do():
+    """What there is to score, and how much of it is done."""
+    experiments = {bundle: len(BUNDLES[bundle]) for bundle in BUNDLES}
+    return progress.Progress(Path(OUT), experiments, random_snvs())
+
+
 def plan_in_words():
     """What the run will take, as far as it is known."""
     summary = Path(OUT, "prepared/summary.json")
@@ -258,7 +292,7 @@ def plan_in_words():
         models=sum(len(one.checkpoints) for one in EXPERIMENTS),
         bundles=len(BUNDLES),
         strands=1 + config["reverse_complement"],
-        nulls=NULLS.get("n", 0),
+        nulls=random_snvs(),
         text=not PARTITIONED,
         done=sum(path.name.split(".")[1] in BUNDLES for path in jobs),
         prepared=atomic.read_json(summary) if summary.is_file() else None,
@@ -302,9 +336,3 @@ def tsv_of_scores(wildcards):
     rows = prepared["alleles"] * len(EXPERIMENTS)
     small = rows <= plan.TSV_ROWS and not PARTITIONED
     return rules.scores_tsv.output if small else []
-
-
-def closing_words():
-    """What a run ends with: the largest effects, once it made all its results."""
-    closing = Path(OUT, "closing.txt")
-    return closing.read_text() if closing.is_file() else f"Done so far: {OUT}\n"

@@ -71,7 +71,7 @@ rule collect:
         # By a function, since a list's braces would be wildcards.
         experiments=lambda wildcards: [one.name for one in EXPERIMENTS],
         partitioned=PARTITIONED,
-        nulls=NULLS and NULLS | {"peaks": peaks_of(EXPERIMENTS)},
+        nulls=lambda wildcards: of_nulls(peaks_of(EXPERIMENTS)),
         fdr=config["fdr"],
         how=HOW,
         sha256=sha256(NULLS.get("regions"), *peaks_of(EXPERIMENTS).values()),

@@ -38,10 +38,10 @@ rule null:
         "../../envs/gpu.yaml"
     threads: 1
     resources:
-        **asks(to_predict(lambda: NULLS["n"]), **GPU, cpus_per_task=2),
+        **asks(to_predict(random_snvs), **GPU, cpus_per_task=2),
     params:
         how=HOW,
-        nulls=lambda wildcards: NULLS | {"peaks": peaks_of(BUNDLES[wildcards.bundle])},
+        nulls=lambda wildcards: of_nulls(peaks_of(BUNDLES[wildcards.bundle])),
         folder=NULLS.get("dir") or f"{OUT}/nulls",
         sha256=lambda wildcards: sha256(
             NULLS.get("regions"), *peaks_of_bundle(wildcards)

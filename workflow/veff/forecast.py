@@ -52,12 +52,13 @@ class Forecast:
         else:
             alleles, each = "alleles not yet counted", "for each million alleles "
         done = f", {min(self.done, jobs):,} of them done" if self.done else ""
+        nulls = f", {self.nulls:,} random SNVs a model (nulls) among them" if self.nulls else ""
         lines = [
             f"{alleles}, {under}",
             f"{each}{_number(jobs, 'scoring job')}{done}: chunks of {self.alleles_a_job(n):,} "
             f"alleles, {_number(self.bundles, 'bundle')} of models",
-            f"{each}about {_hours(hours)} {unit} hours to score, at the speed of {on} with "
-            "default-size models",
+            f"{each}about {_hours(hours)} {unit} hours to score{nulls}, at the speed of {on} "
+            "with default-size models",
             f"{each}about {_bytes(self.bytes(n))} on disk, and a byte for each base of the "
             "reference",
         ]

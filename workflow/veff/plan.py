@@ -19,6 +19,9 @@ ALLELES_A_JOB = 5_000_000
 # thousand in half a minute (tests/bench/results/dry_run.json).
 JOBS = 20_000
 MODELS_IN_A_BUNDLE = 50
+# Random SNVs an experiment: half a second of a GPU, and two and a half minutes of a core, a model.
+GPU_NULLS = 10_000
+CPU_NULLS = 1_000
 BUNDLES = 40
 # With more experiments, the scores are a folder with a file for each.
 EXPERIMENTS_A_FILE = 100
@@ -98,6 +101,11 @@ def _gpu_here() -> bool:
     # By the device's file, since the environment that runs Snakemake may know no NVML.
     hidden = os.environ.get("CUDA_VISIBLE_DEVICES") in ("", "-1")
     return not hidden and any(Path("/dev").glob("nvidia[0-9]*"))
+
+
+def random_snvs(gpu: bool) -> int:
+    """What `auto` is as the number of random SNVs of a null."""
+    return GPU_NULLS if gpu else CPU_NULLS
 
 
 def models_per_job(setting: int | str, experiments: list[Request]) -> int:

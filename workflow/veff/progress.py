@@ -1,0 +1,67 @@
+"""How far is a run?"""
+
+from pathlib import Path
+
+from veff import atomic
+
+
+class Progress:
+    """The alleles x experiments of a run, those of its random SNVs among them.
+
+    `experiments` are the number of each bundle, by its name; `nulls` is the number of random SNVs.
+    What an earlier run left in `outdir` counts as done. A chunk counts as an equal share of the
+    alleles, so that single steps are rounded.
+    """
+
+    def __init__(self, outdir: Path, experiments: dict[str, int], nulls: int):
+        self._prepared = outdir / "prepared/summary.json"
+        self._experiments = experiments
+        self._nulls = nulls
+        left = [("score", path.stem) for path in (outdir / "parts/jobs").glob("*.json")]
+        left += [("null", path.stem) for path in (outdir / "parts/nulls").glob("*.json")]
+        self._done = {one for one in left if _bundle(one[1]) in experiments}
+
+    def starts(self, rule: str, wildcards: dict[str, str]) -> None:
+        """A job starts, and with it what an earlier run did is done again."""
+        self._done.discard(_key(rule, wildcards))
+
+    def ends(self, rule: str, wildcards: dict[str, str]) -> None:
+        """A job has ended well."""
+        if rule in ("score", "null"):
+            self._done.add(_key(rule, wildcards))
+
+    def counts(self) -> tuple[int, int]:
+        """What is done, and all there is, (0, 0) before the alleles are prepared."""
+        if not self._prepared.is_file():
+            return 0, 0
+        summary = atomic.read_json(self._prepared)
+        share = summary["scoreable"] / max(1, summary["chunks"])
+        size = {"score": share, "null": self._nulls if summary["chunks"] else 0}
+        jobs = {"score": summary["chunks"], "null": bool(self._nulls)}
+        every = sum(size[rule] * jobs[rule] for rule in size) * sum(self._experiments.values())
+        done = sum(size[rule] * self._experiments[_bundle(name)] for rule, name in self._done)
+        return round(done), round(every)
+
+
+def _bundle(name: str) -> str:
+    return name.rpartition(".")[2]
+
+
+def _key(rule: str, wildcards: dict[str, str]) -> tuple[str, str]:
+    parts = [wildcards[name] for name in ("chunk", "bundle") if name in wildcards]
+    return rule, ".".join(parts)
+
+
+def reached(outdir: Path) -> str:
+    """What a run ends with: the largest effects, or else what became of the alleles so far."""
+    closing, prepared = outdir / "closing.txt", outdir / "prepared/summary.json"
+    if not prepared.is_file():
+        return f"Done so far: {outdir}"
+    if closing.is_file() and closing.stat().st_mtime >= prepared.stat().st_mtime:
+        return closing.read_text()
+    summary = atomic.read_json(prepared)
+    statuses = ", ".join(f"{n:,} {status}" for status, n in summary["statuses"].items() if n)
+    return (
+        f"{summary['alleles']:,} alleles: {statuses} "
+        f"({outdir / 'alleles.parquet'} says why, allele by allele)"
+    )
