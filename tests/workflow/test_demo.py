@@ -42,7 +42,7 @@ def test_the_screen_holds_the_plan_how_far_it_is_and_the_end(demo):
     assert len(lines) <= 40, demo.said
     assert any("plan: 304 alleles, 300 of them to be scored" in line for line in lines)
     assert any("of 800 alleles x experiments" in line for line in lines)
-    assert lines[-1] == "autotune: 0 benchmarks in 3 scoring jobs"
+    assert lines[-1].startswith("autotune: 0 benchmarks in ")
     assert "gpu" not in demo.said.lower()
 
 
