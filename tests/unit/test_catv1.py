@@ -160,7 +160,7 @@ def test_a_biosample_and_an_assay_are_found_whatever_their_case(hub):
 
 def test_metadata_without_a_needed_column_say_which(hub):
     hub.files["CATv1-metadata.tsv"] = b"accession\tname\nx\ty\n"
-    assert "no column 'experiment_accession'" in hub.code("catv1.search(['x'], 'main')")
+    assert "no column 'experiment_accession'" in hub.code("catv1.search(['x'], {}, 'main')")
 
 
 def test_a_missing_file_of_many_is_recorded_and_the_others_come(hub):
@@ -175,7 +175,7 @@ def test_a_missing_file_of_many_is_recorded_and_the_others_come(hub):
 def test_list_models_prints_rows_that_the_sheet_takes(hub, tmp_path, monkeypatch):
     from veff.models import sheet
 
-    ran = hub.run(ROOT / "workflow/list_models.py", "k562")
+    ran = hub.run("-m", "veff.models.listing", "k562")
     assert "ENCSR000AAA  DNase-seq  K562       0.810" in ran.stdout
     rows = ran.stdout[ran.stdout.index("experiment\t") :]
     path = tmp_path / "models.tsv"
@@ -184,7 +184,33 @@ def test_list_models_prints_rows_that_the_sheet_takes(hub, tmp_path, monkeypatch
     assert "ENCSR000CCC" not in ran.stdout
 
 
-def test_list_models_says_when_there_is_none(hub):
-    assert (
-        "no experiment with spleen" in hub.run(ROOT / "workflow/list_models.py", "spleen").stderr
-    )
+@pytest.mark.parametrize(
+    ("facets", "accessions"),
+    [
+        (("--assay", "atac"), {"ENCSR000BBB"}),
+        (("--biosample", "Liver"), {"ENCSR000CCC", "ENCSR000DDD"}),
+        (("--organ", "liver", "--life-stage", "child"), {"ENCSR000DDD"}),
+        (("--life-stage", "adult", "male"), {"ENCSR000CCC"}),
+    ],
+)
+def test_list_models_by_facets(hub, facets, accessions):
+    ran = hub.run("-m", "veff.models.listing", "--folds", "0", *facets)
+    rows = ran.stdout.partition("experiment\t")[2].splitlines()[1:]
+    assert {row.split("\t")[1] for row in rows} == accessions, ran.stderr
+    assert {row.split("\t")[2] for row in rows} == {"0"}
+
+
+@pytest.mark.parametrize(
+    ("asked", "message"),
+    [
+        (("spleen",), "CATv1 has no experiment with spleen"),
+        (
+            ("--life-stage", "old"),
+            "error: life_stage is 'old'; expected one of embryonic",
+        ),
+    ],
+)
+def test_list_models_says_what_there_is_not(hub, asked, message):
+    ran = hub.run("-m", "veff.models.listing", *asked)
+    assert message in ran.stderr
+    assert ran.returncode == 1

@@ -54,6 +54,33 @@ def test_folds_of_an_accession(write, folds, expected):
     assert one.assembly == "hg38"
 
 
+@pytest.mark.parametrize(
+    ("facets", "accessions"),
+    [
+        ("\t\t\t", ["AAA", "CCC", "DDD"]),
+        ("\tdnase\t\t", ["AAA", "CCC", "DDD"]),
+        ("K562\t\t\t", ["AAA"]),
+        ("\t\tliver\t", ["CCC", "DDD"]),
+        ("\tDNase-seq\tliver\tadult", ["CCC"]),
+    ],
+)
+def test_all_is_each_experiment_that_has_the_facets(write, facets, accessions):
+    head = "experiment\tcatv1\tfolds\tbiosample\tassay\torgan\tlife_stage\n"
+    found = sheet.read(write(f"{head}x\tall\t0\t{facets}\n"))
+    assert [one.name for one in found] == [f"x.ENCSR000{end}" for end in accessions]
+    assert [one.checkpoints for one in found] == [hub(f"ENCSR000{end}", 0) for end in accessions]
+
+
+def test_what_is_known_of_an_experiment_of_all_stands_beside_it(write):
+    *_, last = sheet.read(write("experiment\tcatv1\tlife_stage\nx\tall\t\n"))
+    assert dict(last.about) == {
+        "accession": "ENCSR000DDD",
+        "biosample": "liver",
+        "assay": "DNase-seq",
+        "life_stage": "child",
+    }
+
+
 def test_a_biosample_and_an_assay_are_looked_up(write):
     (one,) = sheet.read(write("experiment\tbiosample\tassay\nk\tK562\tDNase\n"))
     assert one.checkpoints == hub("ENCSR000AAA", *range(5))

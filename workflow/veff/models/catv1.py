@@ -21,6 +21,7 @@ REPOSITORY = "programmable-genomics/CATv1"
 LICENCE = "CC-BY-4.0"
 ASSEMBLY = "hg38"
 FOLDS = range(5)
+FACETS = ("biosample", "assay", "organ", "life_stage")
 METADATA = "CATv1-metadata.tsv"
 PERFORMANCE = "performance.tsv"
 
@@ -28,7 +29,9 @@ PERFORMANCE = "performance.tsv"
 PATIENT_S = (10, 60)
 COMMIT = re.compile("[0-9a-f]{40}")
 SHA256 = re.compile("[0-9a-f]{64}")
-SEARCH = "search with: python workflow/list_models.py"
+SEARCH = "search with: list_models"
+# Stages of life, and the words by which a summary of a biosample tells them.
+STAGES = {"embryonic": "embryo", "newborn": "newborn", "child": "child", "adult": "adult"}
 
 
 @dataclass(frozen=True)
@@ -40,6 +43,12 @@ class Entry:
     assay: str
     summary: str  # donor, stage and treatment, where they are told
     count_pearson: float | None  # of fold 0, on held-out chromosomes, as CATv1 publishes it
+
+    @property
+    def life_stage(self) -> str:
+        """As its summary tells it (`STAGES`), '' where it does not."""
+        told = [stage for stage, word in STAGES.items() if _has(self.summary, word)]
+        return ",".join(told)
 
     def __str__(self) -> str:
         about = ", ".join(filter(None, (self.biosample, self.assay, self.summary)))
@@ -132,11 +141,7 @@ def find(biosample: str, assay: str, revision: str) -> Entry:
     Raises `InputError` if there is none, or more than one: then it lists them, best first.
     """
 
-    def key(biosample: str, assay: str) -> tuple[str, str]:
-        return biosample.lower(), assay.lower().removesuffix("-seq")
-
-    wanted = key(biosample, assay)
-    found = [one for one in entries(revision) if key(one.biosample, one.assay) == wanted]
+    found = matching({"biosample": biosample, "assay": assay}, revision)
     if len(found) == 1:
         return found[0]
     if not found:
@@ -147,12 +152,33 @@ def find(biosample: str, assay: str, revision: str) -> Entry:
     )
 
 
-def search(words: list[str], revision: str) -> list[Entry]:
-    """The experiments whose accession, biosample, assay or summary have all these words."""
+def matching(facets: dict[str, str], revision: str) -> list[Entry]:
+    """The experiments that have all these facets, in any case; empty ones do not count.
+
+    `biosample` is the whole name; `assay` as well (`DNase` is `DNase-seq`); `life_stage` is one of
+    `STAGES`; `organ` is a word of the biosample's name or summary, since CATv1's metadata name
+    no organs. Raises `InputError` for a life stage that there is not.
+    """
+    biosample, assay, organ, stage = (facets.get(facet, "").strip().lower() for facet in FACETS)
+    if stage and stage not in STAGES:
+        raise InputError(f"life_stage is {stage!r}; expected one of {', '.join(STAGES)}")
+    return [
+        one
+        for one in entries(revision)
+        if biosample in ("", one.biosample.lower())
+        and assay.removesuffix("-seq") in ("", one.assay.lower().removesuffix("-seq"))
+        and (not organ or _has(f"{one.biosample} {one.summary}", organ))
+        and (not stage or stage in one.life_stage.split(","))
+    ]
+
+
+def search(words: list[str], facets: dict[str, str], revision: str) -> list[Entry]:
+    """Those `matching` whose accession, biosample, assay or summary have all these words, best
+    first."""
     wanted = [word.lower() for word in words]
     return by_performance(
         one
-        for one in entries(revision)
+        for one in matching(facets, revision)
         for text in [f"{one.accession} {one.biosample} {one.assay} {one.summary}".lower()]
         if all(word in text for word in wanted)
     )
@@ -161,6 +187,10 @@ def search(words: list[str], revision: str) -> list[Entry]:
 def by_performance(found) -> list[Entry]:
     """Best published count correlation first."""
     return sorted(found, key=lambda one: (-(one.count_pearson or 0), one.accession))
+
+
+def _has(text: str, word: str) -> bool:
+    return re.search(rf"\b{re.escape(word)}\b", text, re.IGNORECASE) is not None
 
 
 def _rows(name: str, revision: str, needed: tuple[str, ...]) -> list[dict[str, str]]:

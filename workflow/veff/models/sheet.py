@@ -19,6 +19,7 @@ from veff.names import cut
 SOURCES = ("checkpoint", "catv1", "biosample")
 KNOWN = ("experiment", *SOURCES, "assay", "folds", "group", "peaks", "assembly", "output_length")
 OUTPUT_LENGTH = 1000  # what Cherimoya is trained with; a checkpoint does not state it
+ALL = "all"  # as catv1: all experiments that the row's facets describe
 HUB = "catv1:"  # before the name of a checkpoint that stands in CATv1's repository
 LONGEST_NAME = 240  # as tables.parquet names a folder by it
 CONTROL = re.compile(r"[\x00-\x1f\x7f]")
@@ -65,9 +66,10 @@ def read(path: str | Path, revision: str = "main") -> list[Request]:
 
     The sheet is tab-separated with a header. Each row has an `experiment` and one source of
     checkpoints: `checkpoint`, a path; `catv1`, an ENCODE accession, with `folds`; or `biosample`
-    and `assay`, with `folds`, which are looked up in CATv1's metadata at that revision. Rows of
-    one experiment add up to its folds, in that order. Other columns: `group`, `peaks`,
-    `assembly`, `output_length`, and any that the user likes.
+    and `assay`, with `folds`, which are looked up in CATv1's metadata at that revision. `catv1`
+    may be `all`: an experiment for each of CATv1's that has the row's `catv1.FACETS`, called by
+    the row's name and its accession. Rows of one experiment add up to its folds, in that order.
+    Other columns: `group`, `peaks`, `assembly`, `output_length`, and any that the user likes.
 
     Raises `InputError` that names the sheet, the line and what is wrong with it.
     """
@@ -83,29 +85,31 @@ def read(path: str | Path, revision: str = "main") -> list[Request]:
                 raise InputError(f"{here}: expected {len(names)} tab-separated values")
             values = {key: value.strip() for key, value in row.items()}
             _check_texts(here, values)
-            name = values["experiment"]
-            if not name:
+            if not values["experiment"]:
                 raise InputError(f"{here}: experiment is empty; give a name")
             try:
-                checkpoints, facts = _source(values, revision)
-                setting = _settings(values, facts)
+                asked = _sources(values, revision)
+                setting = _settings(values, asked[0].facts)
             except InputError as error:
                 raise InputError(f"{here}: {error}") from None
-            for checkpoint in checkpoints:
-                if checkpoint in folds.setdefault(name, []):
-                    raise InputError(
-                        f"{here}: {name} has {cut(repr(checkpoint), 200)} twice; remove one"
-                    )
-                folds[name].append(checkpoint)
-            for key, value in setting.items():
-                if settings.setdefault(name, setting)[key] != value:
-                    raise InputError(f"{here}: {key} differs between the rows of {name}")
             free = {key: value for key, value in values.items() if key not in KNOWN}
-            known = {key: value for key, value in facts.items() if value}
-            for key, value in {**known, **free}.items():
-                said = about.setdefault(name, {}).setdefault(key, [])
-                if value and value not in said:
-                    said.append(value)
+            for one in asked:
+                name = one.name
+                _check_length(here, name)
+                for checkpoint in one.checkpoints:
+                    if checkpoint in folds.setdefault(name, []):
+                        raise InputError(
+                            f"{here}: {name} has {cut(repr(checkpoint), 200)} twice; remove one"
+                        )
+                    folds[name].append(checkpoint)
+                for key, value in setting.items():
+                    if settings.setdefault(name, setting)[key] != value:
+                        raise InputError(f"{here}: {key} differs between the rows of {name}")
+                known = {key: value for key, value in one.facts.items() if value}
+                for key, value in (known | free | known).items():  # in this order
+                    said = about.setdefault(name, {}).setdefault(key, [])
+                    if value and value not in said:
+                        said.append(value)
     if not folds:
         raise InputError(f"{path}: no models; add a row with an experiment and a checkpoint")
     return [
@@ -175,11 +179,14 @@ def _check_texts(here: str, values: dict[str, str]) -> None:
                 f"{here}: {cut(repr(key))} is {cut(repr(value))}, with a control character; take "
                 "it out"
             )
-    if len(quote(values["experiment"], safe="")) > LONGEST_NAME:
+
+
+def _check_length(here: str, name: str) -> None:
+    if len(quote(name, safe="")) > LONGEST_NAME:
         raise InputError(
-            f"{here}: the experiment's name {cut(repr(values['experiment']))} is too long for a "
-            f"folder: at most {LONGEST_NAME} characters, where each that is no letter or digit "
-            "counts as three or more"
+            f"{here}: the experiment's name {cut(repr(name))} is too long for a folder: at most "
+            f"{LONGEST_NAME} characters, where each that is no letter or digit counts as three "
+            "or more"
         )
 
 
@@ -219,8 +226,18 @@ def _check_header(path: str | Path, names: list[str]) -> None:
         )
 
 
-def _source(values: dict[str, str], revision: str) -> tuple[list[str], dict[str, str]]:
-    """The checkpoints that a row asks for, and what else is known of them."""
+@dataclass(frozen=True)
+class Source:
+    """The checkpoints that a row asks for, of which experiment, and what else is known of them."""
+
+    name: str
+    checkpoints: list[str]
+    facts: dict[str, str]
+
+
+def _sources(values: dict[str, str], revision: str) -> list[Source]:
+    """What a row asks for: one experiment, or, with `all` as catv1, those that it describes."""
+    name = values["experiment"]
     checkpoint, accession, biosample, assay, folds = (
         values.get(key, "") for key in (*SOURCES, "assay", "folds")
     )
@@ -233,19 +250,32 @@ def _source(values: dict[str, str], revision: str) -> tuple[list[str], dict[str,
         _check_path(checkpoint)
         if not Path(checkpoint).is_file():
             raise InputError(f"there is no checkpoint {cut(repr(checkpoint), 200)}; give its path")
-        return [checkpoint], facts
-    if not accession:
-        if not biosample or not assay:
-            raise InputError("give a checkpoint, a catv1 accession, or biosample and assay")
-        found = catv1.find(biosample, assay, revision)
-        accession = found.accession
-        facts = {"biosample": found.biosample, "assay": found.assay}
-    elif not ACCESSION.fullmatch(accession):
-        raise InputError(
-            f"catv1 is {cut(repr(accession), 200)}; expected an accession such as ENCSR000EOT"
-        )
-    names = [HUB + catv1.file(accession, fold) for fold in _folds(folds)]
-    return names, {"accession": accession, **facts}
+        return [Source(name, [checkpoint], facts)]
+    if accession == ALL:
+        found = catv1.matching(values, revision)
+        if not found:
+            raise InputError(f"CATv1 has no experiment of all that this row asks; {catv1.SEARCH}")
+        return [_published(f"{name}.{one.accession}", one, folds) for one in found]
+    if accession:
+        if not ACCESSION.fullmatch(accession):
+            raise InputError(
+                f"catv1 is {cut(repr(accession), 200)}; expected an accession such as "
+                "ENCSR000EOT, or all"
+            )
+        return [Source(name, _of_hub(accession, folds), {"accession": accession, **facts})]
+    if not biosample or not assay:
+        raise InputError("give a checkpoint, a catv1 accession, or biosample and assay")
+    return [_published(name, catv1.find(biosample, assay, revision), folds)]
+
+
+def _published(name: str, one: catv1.Entry, folds: str) -> Source:
+    facts = {"accession": one.accession, "biosample": one.biosample, "assay": one.assay}
+    facts["life_stage"] = one.life_stage
+    return Source(name, _of_hub(one.accession, folds), facts)
+
+
+def _of_hub(accession: str, folds: str) -> list[str]:
+    return [HUB + catv1.file(accession, fold) for fold in _folds(folds)]
 
 
 def _folds(text: str) -> list[int]:
