@@ -43,4 +43,4 @@ def opened(browser: Browser, path: Path, *, width=1280, height=900, **more):
         yield page
     finally:
         page.close()
-    assert wrong == []
+    assert wrong == [], wrong

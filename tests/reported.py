@@ -29,7 +29,7 @@ class Run:
     ):
         rng = np.random.default_rng(0)
         self.folder, self.n = folder, n
-        pos = np.sort(rng.integers(1, 9_000_000, n + 1))
+        pos = self.pos = np.sort(rng.integers(1, 9_000_000, n + 1))
         ids = np.arange(n + 1)
         status = np.where(ids < n, "ok", "symbolic")
         base = {
@@ -139,9 +139,10 @@ class Run:
         }
         self.path("provenance.json").write_text(json.dumps(record))
 
-    def report(self, **more):
+    def report(self, length=4, **more):
+        """The report, on a reference whose two contigs have so many bases."""
         fasta = self.path("genome.fa")
-        fasta.write_text(">1\nACGT\n>2\nACGT\n")
+        fasta.write_text(f">1\n{'ACGT' * (length // 4)}\n>2\nACGT\n")
         reference.build(fasta, self.path("reference"))
         tables = ("alleles", "summary", "scores", "folds")
         report.build(

@@ -27,10 +27,10 @@ sys.path.insert(0, str(ROOT / "workflow"))
 from veff.cherimoya.engine import Predictor  # noqa: E402
 from veff.inputs.reference import Reference  # noqa: E402
 from veff.models.architecture import Geometry  # noqa: E402
+from veff.report.colours import ALTERNATE, DOWN, REFERENCE, UP  # noqa: E402
 from veff.scoring import effects, windows  # noqa: E402
 
-# As in the report: blue for fewer reads with the alternate allele, orange for more.
-COLOURS = {"breaks": "#0072B2", "creates": "#D55E00", "spares": "#999999"}
+COLOURS = {"breaks": DOWN, "creates": UP, "spares": "#999999"}
 EXPERIMENT = "cellA"
 
 
@@ -65,7 +65,7 @@ def profiles_of_the_largest(axes, results: Path) -> None:
     logits, h = predictor.predict(np.concatenate(pair))
     reads = effects.profile(logits)[:, 0] * effects.counts(h)
     around = torch.arange(1000) - 500
-    for row, name, colour in ((0, "reference", "#000000"), (1, "alternate", "#AA3377")):
+    for row, name, colour in ((0, "reference", REFERENCE), (1, "alternate", ALTERNATE)):
         allele_name = largest["ref" if row == 0 else "alt"]
         axes.plot(around, reads[row], color=colour, lw=1, label=f"{name} {allele_name}")
     axes.set(xlabel="bp from the variant", ylabel="expected reads per bp", xlim=(-250, 250))

@@ -14,8 +14,10 @@ import pytest
 import browser
 from reported import Run
 from veff import report
+from veff.inputs.intervals import Interval
 from veff.names import cut, distinct
 from veff.outputs import provenance
+from veff.report import locus
 from veff.report.numbers import _classes
 
 SCRIPT = "<script>window.ran = 1</script>"
@@ -145,6 +147,24 @@ def test_without_nulls_there_are_no_p_values(tmp_path):
 @pytest.mark.slow
 def test_a_million_alleles_make_a_page_below_15_mb(tmp_path):
     assert Run(tmp_path, 1_000_000).report().stat().st_size < 15e6
+
+
+def test_what_lies_around_an_allele_is_kept_and_nothing_else():
+    rng = np.random.default_rng(0)
+    rows = [
+        Interval(contig, start, start + n, [str(k)])
+        for k, (contig, start, n) in enumerate(rng.integers(1, (3, 300_000, 30_000), (400, 3)))
+    ]
+    loci = np.array([(1, 150_000), (1, 5_000), (2, 290_000)])
+    expected = [
+        row
+        for row in rows
+        if any(c == row.contig and row.start - 10_000 <= p <= row.end + 10_000 for c, p in loci)
+    ]
+    found = locus._near(rows, loci @ (locus._CONTIG, 1))
+    assert 0 < len(expected) < 200
+    assert found["name"] == [row.more[0] for row in expected]
+    assert found["start"] == [row.start for row in expected]
 
 
 def luminance(colour):

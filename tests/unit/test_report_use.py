@@ -4,6 +4,8 @@ import csv
 import re
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import browser
@@ -44,8 +46,37 @@ def run(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def opened(run, chromium):
-    with browser.opened(chromium, run.report()) as page:
+def neighbour(run):
+    """The first of the two alleles that are closest to each other."""
+    return int(np.diff(run.pos[:N]).argmin())
+
+
+@pytest.fixture(scope="module")
+def opened(run, neighbour, chromium, tmp_path_factory):
+    """With genes, peaks and profiles planted around that allele, and peaks of its experiment."""
+    folder = tmp_path_factory.mktemp("around")
+    at = int(run.pos[neighbour])
+    best = EXPERIMENTS[np.abs(run.logfc[:, neighbour]).argmax()]
+    beds = {
+        "genes": [(at - 400, at - 100, "NEAR"), (at + 1500, at + 1800, "FAR")],
+        "peaks": [(at - 50, at + 50, "x"), (at + 9000, at + 9100, "x")],
+        "of": [(at - 10, at + 20, "x")],
+    }
+    for name, rows in beds.items():
+        lines = [f"chr1\t{start}\t{end}\t{text}\n" for start, end, text in rows]
+        (folder / f"{name}.bed").write_text("".join(lines))
+    alternate = [1.0] * 1000
+    alternate[700], alternate[300], alternate[400] = 4.0, 0.5, None
+    row = {"allele_id": neighbour, "start": at - 501, "reference": [1.0] * 1000}
+    pq.write_table(pa.Table.from_pylist([row | {"alternate": alternate}]), folder / "p.parquet")
+    report = run.report(
+        length=9_010_000,
+        genes=folder / "genes.bed",
+        peaks=folder / "peaks.bed",
+        peaks_of={best: folder / "of.bed"},
+        profiles=folder / "p.parquet",
+    )
+    with browser.opened(chromium, report) as page:
         yield page
 
 
@@ -360,6 +391,95 @@ def test_an_allele_s_page_has_what_each_fold_says(run, page):
         assert np.array_equal(np.argsort([*at, float(line)]), np.argsort(numbers))
 
 
+@pytest.fixture
+def around(page, neighbour):
+    """The page of the allele with close neighbours, its locus drawn."""
+    page.goto(f"{page.url.partition('#')[0]}#allele-{neighbour}")
+    page.locator("#locus svg").wait_for()
+    return page
+
+
+def drawn(page, kind):
+    """What the locus shows: of each mark of a kind its values, by field."""
+    marks = page.locator(f"#locus [aria-roledescription='{kind}']")
+    labels = [one.get_attribute("aria-label") for one in marks.all()]
+    return [dict(part.split(": ", 1) for part in label.split("; ")) for label in labels]
+
+
+def ends(page):
+    """The first and the last position of the axis."""
+    axis = page.locator("#locus [aria-label^=X-axis]").get_attribute("aria-label")
+    return [
+        int(text.replace(",", "")) for text in re.findall(r"values from (.*) to (.*)", axis)[0]
+    ]
+
+
+def test_a_locus_shows_alleles_genes_and_peaks_together(run, around, neighbour):
+    at = int(run.pos[neighbour])
+    here = {one["href"] for one in drawn(around, "circle")}
+    assert here == {f"#allele-{neighbour}", f"#allele-{neighbour + 1}"}
+    bars = [(one["name"], one["at"]) for one in drawn(around, "bar")]
+    assert bars == [
+        ("NEAR", f"{at - 399:,} to {at - 100:,}"),
+        ("x", f"{at - 9:,} to {at + 20:,}"),
+        ("x", f"{at - 49:,} to {at + 50:,}"),
+    ]
+    texts = around.locator("#locus text").all_text_contents()
+    best = EXPERIMENTS[np.abs(run.logfc[:, neighbour]).argmax()]
+    assert {"NEAR", "peaks", f"peaks of {best}"} <= set(texts)
+
+
+def outline(page, kind):
+    """The corners of each path of a kind in the locus: which base of the window, and how high."""
+    found = []
+    for one in page.locator(f"#locus .mark-{kind} path").all():
+        xy = [float(x) for x in re.findall(r"-?[\d.]+(?:e-?\d+)?", one.get_attribute("d"))]
+        x, y = np.array(xy).reshape(-1, 2).T
+        found.append((np.round(x / x.max() * 999).astype(int), -y))
+    return found
+
+
+def test_a_locus_shows_the_profiles_of_both_alleles_and_their_difference(around):
+    """Planted: one read a bp, but of the alternate 4 at base 700, 0.5 at 300 and none at 400."""
+    assert {"reference", "alternate"} <= set(around.locator("#locus text").all_text_contents())
+    (base, reference), (alternate_base, alternate) = outline(around, "line")
+    assert len(base) == 1000
+    assert np.ptp(reference) == 0
+    assert set(base) - set(alternate_base) == {400}
+    high = alternate - reference[0]
+    assert set(alternate_base[high != 0]) == {300, 700}
+    assert high.max() == pytest.approx(3 / -0.5 * high.min(), rel=1e-3)
+    assert alternate_base[high.argmax()] == 700
+    (base, more), (_, less) = outline(around, "area")
+    assert base[more.argmax()] == 700
+    assert base[less.argmin()] == 300
+    colours = [one.get_attribute("fill") for one in around.locator("#locus .mark-area path").all()]
+    assert colours == ["var(--up-mark)", "var(--down-mark)"]
+
+
+def test_a_locus_widens_and_moves(run, around, neighbour):
+    at = int(run.pos[neighbour])
+    assert ends(around) == [at - 500, at + 500]
+    around.get_by_label("Width").select_option("5 kb")
+    around.get_by_text("FAR", exact=True).wait_for()
+    assert ends(around) == [at - 2500, at + 2500]
+    around.get_by_label("to the right").press("Enter")
+    around.wait_for_function(f"document.body.innerHTML.includes('{at + 5000:,}')")
+    assert ends(around) == [at, at + 5000]
+    for _ in range(4):
+        around.get_by_label("to the right").click()
+    around.get_by_text("no gene here").wait_for()
+    assert ends(around) == [at + 5000, at + 10000]
+
+
+def test_a_neighbour_in_a_locus_opens_its_page(run, around, neighbour):
+    around.locator("#locus [aria-roledescription=circle]").last.click()
+    around.wait_for_function(f"location.hash === '#allele-{neighbour + 1}'")
+    label = f"1:{run.pos[neighbour + 1]} "
+    assert around.locator("#allele h2").inner_text().startswith(label)
+    assert "no profiles were made" in around.locator("#allele").inner_text()
+
+
 def test_an_allele_links_to_browsers_of_its_assembly(run, page):
     i = largest(run, page)
     links = [one.get_attribute("href") for one in page.locator(".links a").all()]
@@ -378,8 +498,8 @@ def test_back_leads_to_all_alleles_where_the_reader_was(run, page):
     page.wait_for_function("scrollY > 100")
     was = page.evaluate("scrollY")
     page.locator("#heat th a").last.click()
-    page.get_by_text("all alleles", exact=False).first.click()
-    assert page.locator("#all").is_visible()
+    page.get_by_text("← all alleles").click()
+    page.locator("#all").wait_for()
     assert not page.locator("#allele").is_visible()
     assert page.evaluate("scrollY") >= was
 

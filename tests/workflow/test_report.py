@@ -2,7 +2,10 @@
 
 import zipfile
 
+import numpy as np
 import pyarrow.parquet as pq
+import pyBigWig
+import pytest
 
 import browser
 
@@ -25,6 +28,20 @@ def test_attributions_are_of_the_alleles_drawn_under_their_experiments(demo):
     assert all(experiments[row["allele_id"]] == row["experiment"] for row in rows)
 
 
+def test_tracks_hold_the_profiles_of_the_alleles_drawn(demo):
+    rows = pq.read_table(demo.outdir / "profiles.parquet").to_pylist()
+    assert {row["allele_id"] for row in rows} == {row["allele_id"] for row in top(demo)}
+    for row in rows:
+        for kind in ("reference", "alternate"):
+            path = demo.outdir / f"tracks/{row['allele_id']}/{kind}.bw"
+            with pyBigWig.open(str(path)) as file:
+                first = max(row["start"], 0)
+                last = min(row["start"] + 1000, file.chroms(row["contig"]))
+                found = file.values(row["contig"], first, last)
+            expected = np.array(row[kind], float)[first - row["start"] : last - row["start"]]
+            assert found == pytest.approx(expected, nan_ok=True)
+
+
 def test_the_report_works_in_a_browser_and_shows_the_figures(demo, chromium):
     probe = """async () => {
       const images = () => [...document.images].filter((one) => one.checkVisibility());
@@ -36,9 +53,10 @@ def test_the_report_works_in_a_browser_and_shows_the_figures(demo, chromium):
         images: images().map((image) => image.naturalWidth),
       };
       first.querySelector(".thumbnail a").click();
-      await new Promise((then) => setTimeout(then, 100));
       const page = document.getElementById("allele");
+      while (!page.querySelector("#locus svg")) await new Promise((then) => setTimeout(then, 50));
       found.allele = page.innerText;
+      found.locus = page.querySelector("#locus").textContent;
       found.figure = page.querySelector("figure img").naturalWidth;
       page.querySelector("figcaption a").click();
       await new Promise((then) => setTimeout(then, 100));
@@ -58,6 +76,8 @@ def test_the_report_works_in_a_browser_and_shows_the_figures(demo, chromium):
     assert "301 of 304 alleles have scores" in found["text"]
     assert f"Largest in {largest['max_experiment']}" in found["allele"]
     assert found["figure"] > 500
+    assert "reads / bp" in found["locus"]
+    assert "peaks" in found["locus"]
     assert found["back"] == f"figure-{largest['allele_id']}"
 
 

@@ -36,7 +36,9 @@ except InputError as error:
     sys.exit(f"error: {error}")  # a WorkflowError would have lines of its own below it
 
 if config["precision"] == "bf16":
-    logger.warning("config: precision: bf16 is called fast now, and is fp16; write fast")
+    logger.warning(
+        "config: precision: bf16 is called fast now, and is fp16; write fast"
+    )
     config["precision"] = "fast"
 
 # Alleles in place of a file, such as chr1:123:A:G,chr1:456:C:T, become a list.

@@ -31,6 +31,11 @@ rule top:
         "../scripts/top.py"
 
 
+# The files that an allele's page shows the surroundings from.
+SHOWN_AROUND = [ANNOTATIONS.get(kind) for kind in ("genes", "peaks")]
+SHOWN_AROUND += peaks_of(EXPERIMENTS).values()
+
+
 rule report:
     input:
         alleles=rules.prepare.output.alleles,
@@ -42,8 +47,12 @@ rule report:
         experiments=rules.models.output.experiments,
         reference=rules.reference.output,
         aliases=ALIASES,
-        content=content_of("report", config["contig_aliases"]),
+        content=content_of("report", config["contig_aliases"], *SHOWN_AROUND),
         top=rules.top.output.figures if TOP else [],
+        profiles=rules.top.output.profiles if TOP else [],
+        genes=ancient(ANNOTATIONS.get("genes", [])),
+        peaks=ancient(ANNOTATIONS.get("peaks", [])),
+        peaks_of=ancient(list(peaks_of(EXPERIMENTS).values())),
     output:
         report(
             f"{OUT}/report.html",
@@ -58,6 +67,7 @@ rule report:
     resources:
         **asks(to_go_through(tables=len(EXPERIMENTS))),
     params:
-        sha256=sha256(config["contig_aliases"]),
+        peaks_of=peaks_of(EXPERIMENTS),
+        sha256=sha256(config["contig_aliases"], *SHOWN_AROUND),
     script:
         "../scripts/report.py"

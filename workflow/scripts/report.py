@@ -23,4 +23,8 @@ with job.logged(snakemake.log[0], snakemake.resources.attempt):
         reference=Reference.open(Path(files.reference[0]).parent, aliases),
         nulls=map(Path, files.nulls),
         figures=sorted(Path(files.top).glob("*.png")) if files.top else (),
+        profiles=Path(files.profiles) if files.profiles else None,
+        genes=given[files.genes] if files.genes else None,
+        peaks=given[files.peaks] if files.peaks else None,
+        peaks_of={name: given[path] for name, path in snakemake.params.peaks_of.items()},
     )

@@ -8,10 +8,11 @@ import base64
 import csv
 import io
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from itertools import groupby
 from math import isnan
 from pathlib import Path
+from types import MappingProxyType
 
 import altair
 import jinja2
@@ -26,6 +27,7 @@ from veff import autotune
 from veff.atomic import aside, read_json
 from veff.inputs.reference import Reference
 from veff.names import cut, label
+from veff.report import locus
 from veff.report.charts import charts
 from veff.report.kept import annotation
 from veff.report.numbers import N_HISTOGRAMS, N_UNSCORED, Numbers, numbers
@@ -58,7 +60,7 @@ LINKS = {
 # What a model sheet may hold thousands of.
 N_MODELS = 50
 LABELLED = ["allele_id", "chrom", "pos", "ref", "alt"]
-SCRIPTS = ("search.js", "elements.js", "allele.js", "heat.js", "page.js")
+SCRIPTS = ("search.js", "elements.js", "allele.js", "locus.js", "heat.js", "page.js")
 
 
 def build(
@@ -73,14 +75,19 @@ def build(
     reference: Reference,
     nulls: Iterable[Path] = (),
     figures: Iterable[Path] = (),
+    profiles: Path | None = None,
+    genes: Path | None = None,
+    peaks: Path | None = None,
+    peaks_of: Mapping[str, Path] = MappingProxyType({}),
 ) -> None:
     """Write the report of a run to `out`.
 
     `alleles`, `summary`, `scores` and `folds` are the run's tables, `provenance` its record and
     `experiments` what the model sheet says of each experiment; `nulls` are the files of the
-    experiments' nulls, `figures` PNGs named by `allele_id`. The page has the name of the folder
-    that `out` is in. What the input says is shown as text, cut to a length, and the page forbids
-    the browser to load anything from elsewhere.
+    experiments' nulls, `figures` PNGs named by `allele_id`, and `profiles` the table of what is
+    predicted for these; `genes`, `peaks` and `peaks_of` are what `locus.around` takes. The page
+    has the name of the folder that `out` is in. What the input says is shown as text, cut to a
+    length, and the page forbids the browser to load anything from elsewhere.
     """
     record = read_json(provenance)
     names = {model["experiment"] for model in record["models"]}
@@ -91,6 +98,7 @@ def build(
     has_max_p = any(row.get("max_pval") is not None for row in found.top)
     pictures = {int(path.stem): path for path in figures}
     drawn = charts(found)
+    annotations = {"genes": genes, "peaks": peaks, "peaks_of": peaks_of}
     header = {
         "run": name,
         "links": LINKS.get(record["reference"]["assembly"], {}),
@@ -101,6 +109,10 @@ def build(
         "has_max_p": has_max_p,
         "figures": len(pictures),
         "clustered": found.kept.clustered(),
+        "profiles": locus.profiles(found.kept, profiles),
+        "around": locus.around(found.kept, found.answers, reference, **annotations),
+        "reach": locus.REACH,
+        "n_loci": locus.N_LOCI,
     }
     page = _environment().get_template("page.html")
     html = page.render(
@@ -127,7 +139,7 @@ def build(
         script=Markup("".join((HERE / file).read_text() for file in SCRIPTS)),
         vega=Markup(_javascript() if drawn else ""),
         specs=Markup(_inside_script(drawn)),
-        block=Markup(found.kept.block(header) if found.n_scored else ""),
+        block=Markup(found.kept.block(header, reference) if found.n_scored else ""),
     )
     with aside(out) as temporary:
         temporary.write_text(html, encoding="utf-8")

@@ -1,17 +1,18 @@
 // The page of an allele: what the run knows of it, section by section.
 
-// A section is a function of what is searched and of the allele's number, which returns its
-// heading and what stands under it, or null where there is nothing to say. One more is one more
-// function in this list, and its data a key of the header that `veff.report.build` makes.
-const SECTIONS = [ranked, profiles];
+// A section is a function of what is searched, of the allele's number and of what makes the address
+// of a number. It returns {heading, content: [elements]}, and with `draw` what is to be done once
+// these stand on the page; or null where there is nothing to say. One more is one more function in
+// this list, and its data a key of the header that `veff.report.build` makes.
+const SECTIONS = [ranked, locus, profiles];
 
-function allelePage(search, i, link) {
+function showAllele(place, search, i, link) {
   const { data } = search;
   const [first] = search.answers(i);
   const judged = data.has_p ? `, p = ${two(first.p)}` : "";
   const out = links(data, i);
-  const sections = SECTIONS.map((section) => section(search, i)).filter(Boolean);
-  return [
+  const sections = SECTIONS.map((section) => section(search, i, link)).filter(Boolean);
+  place.replaceChildren(
     el("p", { class: "screen" }, el("a", { href: "#top", class: "back" }, "← all alleles")),
     el("h2", { tabindex: -1 }, data.alleles.label[i]),
     el(
@@ -26,7 +27,8 @@ function allelePage(search, i, link) {
     out.length ? el("p", { class: "links" }, ...out.flatMap((one) => [one, " "])) : "",
     facts(search, i, link),
     ...sections.flatMap(({ heading, content }) => [el("h3", {}, heading), ...content]),
-  ];
+  );
+  sections.forEach(({ draw }) => draw?.());
 }
 
 // Pages of genome browsers and databases on the allele, at the right assembly.
@@ -154,7 +156,7 @@ function profiles({ data }, i) {
   const image = get(`figure-${data.allele_id[i]}`)?.querySelector("img");
   const back = () => el("a", { href: `#figure-${data.allele_id[i]}` }, "among all profiles");
   const content = image
-    ? el("figure", {}, el("img", { src: image.src, alt: image.alt }), el("figcaption", {}, back()))
+    ? el("figure", {}, el("img", { src: image.src, alt: image.alt }), el("figcaption", { class: "screen" }, back()))
     : el(
         "p",
         {},

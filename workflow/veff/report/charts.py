@@ -7,10 +7,9 @@ import altair as alt
 from veff.names import distinct, label
 from veff.report.numbers import N_HISTOGRAMS, Numbers
 
-# One meaning a colour, here, on the page and in the figures: Okabe and Ito's orange where the
-# alternate allele has more reads, their blue where it has fewer. All else is in the page's own
-# ink, which is light in a dark theme.
-UP, DOWN, INK, GREY = "#D55E00", "#0072B2", "currentColor", "#808080"
+# The page's own colours, which follow its theme (page.css); all that needs none is in its ink.
+UP, DOWN, ALTERNATE = "var(--up-mark)", "var(--down-mark)", "var(--alternate)"
+INK, GREY = "currentColor", "#808080"
 EFFECT = "log2 fold change"
 
 
@@ -28,7 +27,7 @@ def charts(numbers: Numbers) -> dict[str, dict]:
     if numbers.kept.n_each > 1:
         found["agreement"] = _agreement(numbers)
         found["folds"] = _folds(numbers)
-    return {name: _finished(chart) for name, chart in found.items()}
+    return {name: _finished(chart) for name, chart in found.items()} | {"locus": _locus()}
 
 
 def _data(rows) -> alt.Data:
@@ -36,7 +35,11 @@ def _data(rows) -> alt.Data:
 
 
 def _finished(chart) -> dict:
-    chart = chart.properties(width="container", autosize={"type": "fit-x", "contains": "padding"})
+    fit = {"type": "fit-x", "contains": "padding"}
+    return _configured(chart.properties(width="container", autosize=fit))
+
+
+def _configured(chart) -> dict:
     chart = chart.configure(font="system-ui, sans-serif", background="transparent")
     chart = chart.configure_axis(
         grid=True,
@@ -240,3 +243,88 @@ def _folds(numbers: Numbers):
         .encode(x=alt.X("logfc:Q"), y=alt.Y("allele:N", sort=names), color=_direction("logfc"))
     )
     return (folds + mean).properties(height=_ROW * len(names))
+
+
+def _locus() -> dict:
+    """The tracks around an allele, from above; locus.js gives them data and the ends of their
+    axis, and leaves out those that have none.
+
+    Data, by the names of the tracks: `profile` and `difference` (x, reads, allele), `alleles` (x,
+    logfc, allele, href, here), `genes` and `peaks` (x, x2, row, name), `genes.text` and
+    `peaks.text` (x, row, text), `here` (x).
+    """
+    here = _track("here").mark_rule(color=GREY, strokeDash=[2, 2]).encode(x=_along_x())
+    reads = _track("profile").mark_line(strokeWidth=1.2, clip=True)
+    reads = reads.encode(
+        x=_along_x(),
+        y=_up_y("reads:Q", "reads / bp"),
+        color=alt.Color(
+            "allele:N",
+            title=None,
+            scale=alt.Scale(domain=["reference", "alternate"], range=[INK, ALTERNATE]),
+            legend=alt.Legend(orient="top", offset=2),
+        ),
+    )
+    change = _track("difference").encode(x=_along_x())
+    parts = [
+        change.mark_area(color=colour, clip=True).encode(y=_up_y(f"{field}:Q", "difference"))
+        for field, colour in (("more", UP), ("less", DOWN))
+    ]
+    stems = (
+        _track("alleles")
+        .mark_rule(clip=True, aria=False)
+        .encode(
+            x=_along_x(),
+            y=_up_y("logfc:Q", "log2 FC", padding=8),
+            y2=alt.datum(0),
+            color=_direction("logfc"),
+            opacity=_if_here(1, 0.6),
+            size=_if_here(2.5, 1),
+        )
+    )
+    heads = (
+        _track("alleles")
+        .mark_circle(clip=True, opacity=1)
+        .encode(
+            x=_along_x(),
+            y=_up_y("logfc:Q", "log2 FC", padding=8),
+            color=_direction("logfc"),
+            size=_if_here(110, 45),
+            href="href:N",
+            tooltip=["allele:N", "experiment:N", alt.Tooltip("logfc:Q", format=".3g")],
+        )
+    )
+    tracks = [
+        alt.layer(here, reads).properties(name="profile", height=110),
+        alt.layer(here, *parts).properties(name="difference", height=60),
+        alt.layer(here, stems, heads).properties(name="alleles", height=90),
+        _intervals("genes"),
+        _intervals("peaks"),
+    ]
+    return _configured(alt.vconcat(*tracks, spacing=8).resolve_scale(x="shared"))
+
+
+def _track(name: str) -> alt.Chart:
+    return alt.Chart(alt.NamedData(name=name))
+
+
+def _along_x() -> alt.X:
+    axis = alt.Axis(format=",d", tickCount=5, grid=False)
+    return alt.X("x:Q", title=None, scale=alt.Scale(nice=False, zero=False), axis=axis)
+
+
+def _up_y(field: str, title: str, **scale) -> alt.Y:
+    axis = alt.Axis(tickCount=3, minExtent=42, maxExtent=42)
+    return alt.Y(field, title=title, axis=axis, scale=alt.Scale(**scale))
+
+
+def _if_here(yes: float, no: float) -> dict:
+    return alt.condition("datum.here", alt.value(yes), alt.value(no))
+
+
+def _intervals(name: str):
+    y = alt.Y("row:O", axis=None)
+    bars = _track(name).mark_bar(color=GREY, height=6, yOffset=7, clip=True)
+    bars = bars.encode(x=_along_x(), x2="x2:Q", y=y, tooltip=["name:N", "at:N"])
+    text = _track(f"{name}.text").mark_text(align="left", dy=-5, fontSize=11, color=INK)
+    return alt.layer(bars, text.encode(x=_along_x(), y=y, text="text:N")).properties(name=name)

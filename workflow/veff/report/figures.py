@@ -14,11 +14,9 @@ from matplotlib.textpath import TextPath
 from matplotlib.transforms import Affine2D
 
 from veff.names import cut
+from veff.report.colours import ALTERNATE, DOWN, REFERENCE, UP
 from veff.scoring.explain import Explanation
 
-# One meaning a colour, as in the report: orange where the alternate allele has more reads, blue
-# where it has fewer; both are Okabe and Ito's, which colour-blind readers tell apart.
-REFERENCE, ALTERNATE, UP, DOWN = "#000000", "#AA3377", "#D55E00", "#0072B2"
 BASES = {"A": "#009E73", "C": "#56B4E9", "G": "#E6B800", "T": "#8C564B"}
 FLANK = 30  # bp of the logos on each side of the alleles
 LONGEST = 40  # bp of an allele that a logo shows

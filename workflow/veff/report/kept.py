@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from scipy.cluster import hierarchy
 
+from veff.inputs.reference import Reference
 from veff.names import cut, distinct, label
 from veff.scoring import columns
 
@@ -118,13 +119,14 @@ class Kept:
             row["best"] = best | {"column": column, "n_folds": n_folds}
         return rows
 
-    def block(self, header: dict) -> str:
+    def block(self, header: dict, reference: Reference) -> str:
         """All of it in base64 of gzip: the header's length (uint32), the header, then the arrays.
 
         The header is JSON. Its `arrays` say of each array its type in JavaScript, where it begins
         and how many values it has; each begins at a multiple of four bytes.
         """
         arrays = {
+            "contig": self.contigs(reference).astype(np.uint32),
             "allele_id": self.alleles["allele_id"].to_numpy().astype(np.uint32),
             "pos": self.alleles["pos"].to_numpy().astype(np.uint32),
             "max_p": self._judged(),
@@ -150,6 +152,12 @@ class Kept:
         encoded += b" " * (-len(encoded) % 4)
         packed = len(encoded).to_bytes(4, "little") + encoded + bytes(body)
         return base64.b64encode(gzip.compress(packed, 6, mtime=0)).decode()
+
+    def contigs(self, reference: Reference) -> np.ndarray:
+        """The number of each allele's contig in the reference, int64."""
+        names = self.alleles["chrom"].combine_chunks().dictionary_encode()
+        numbers = [reference.contig(name) for name in names.dictionary.to_pylist()]
+        return np.array(numbers, np.int64)[names.indices.to_numpy()]
 
     @property
     def annotations(self) -> list[str]:

@@ -5,10 +5,9 @@ const PRINTED = 300; // rows of the table on paper
 
 // Charts, drawn one after the other when nothing else is to do.
 async function draw() {
-  const specs = JSON.parse(get("specs").textContent);
   for (const place of document.querySelectorAll("[data-chart]")) {
     await new Promise((then) => setTimeout(then));
-    const spec = specs[place.dataset.chart];
+    const spec = window.specs[place.dataset.chart];
     await window.vegaEmbed(place, spec, { renderer: "svg", actions: false });
   }
 }
@@ -132,7 +131,7 @@ function views(search) {
     get("allele").hidden = !open;
     get("all").hidden = open;
     if (open) {
-      get("allele").replaceChildren(...allelePage(search, i, link));
+      showAllele(get("allele"), search, i, link);
       get("allele").querySelector("h2").focus({ preventScroll: true });
       scrollTo({ top: 0, behavior: "instant" });
     } else if (was) {
@@ -231,6 +230,7 @@ addEventListener("beforeprint", () => {
 });
 
 // Resolved when the page can be used, and when all charts are drawn.
+window.specs = JSON.parse(get("specs").textContent);
 window.ready = (async () => {
   const block = get("block");
   return block ? views(new Search(await unpack(block.textContent))) : null;

@@ -89,7 +89,7 @@ class Search {
     const near = [];
     for (let k = 0; k < this.data.n; k++) {
       const away = this.data.pos[k] - this.data.pos[i];
-      if (k !== i && Math.abs(away) <= reach && this.contigs[k] === this.contigs[i]) {
+      if (k !== i && Math.abs(away) <= reach && this.data.contig[k] === this.data.contig[i]) {
         near.push([away, k]);
       }
     }

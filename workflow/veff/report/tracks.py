@@ -11,7 +11,7 @@ import pyBigWig
 
 from veff.inputs.reference import Reference
 from veff.names import cut, label
-from veff.report.figures import ALTERNATE, DOWN, REFERENCE, UP
+from veff.report.colours import ALTERNATE, DOWN, REFERENCE, UP
 from veff.scoring.explain import Explanation
 
 # What UCSC and IGV call the assemblies that `Reference` tells.
