@@ -11,7 +11,8 @@ with job.logged(snakemake.log[0], snakemake.resources.attempt):
     files = snakemake.input
     given = Input.all(snakemake.params.sha256)
     aliases = given[files.aliases] if files.aliases else None
-    sums.check(files.alleles, files.summary, files.scores, files.folds, *files.nulls)
+    tables = (files.alleles, files.summary, files.scores, files.folds, *files.nulls)
+    sums.check(*tables, *([files.profiles] if files.profiles else []))
     report.build(
         Path(snakemake.output[0]),
         alleles=Path(files.alleles),

@@ -43,6 +43,7 @@ with job.logged(snakemake.log[0], snakemake.resources.attempt):
         profiles_out=Path(output.profiles),
         attributions_out=Path(output.attributions),
     )
+    sums.write(output.profiles)
     record = provenance.job(
         time.monotonic() - began,
         n_alleles=len(rows),
