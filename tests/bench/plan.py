@@ -4,7 +4,8 @@
 
 Runs the workflow on the CPU with small untrained models of two folds, since bytes do not depend on
 a model's size, and asks how large its results are; then counts how many windows a default-size
-model does a second of CPU time on one core. Writes results/plan.json.
+model does a second of CPU time on one core, and how long its attributions of the two windows of an
+allele take for each shuffle. Writes results/plan.json.
 """
 
 import argparse
@@ -30,7 +31,9 @@ from cherimoya import Cherimoya  # noqa: E402
 
 from project import ROOT, environment  # noqa: E402
 from tiny import Tiny  # noqa: E402
-from veff.cherimoya.engine import Predictor, sample  # noqa: E402
+from veff.cherimoya import attribution  # noqa: E402
+from veff.cherimoya.engine import Predictor  # noqa: E402
+from veff.cherimoya.proof import sample  # noqa: E402
 from veff.models.architecture import Geometry  # noqa: E402
 
 RESULT = HERE / "results/plan.json"
@@ -93,6 +96,18 @@ def windows_a_cpu_second(rows: int = 16) -> float:
     return round(float(np.median(rates)), 1)
 
 
+def cpu_seconds_a_shuffle(shuffles: int = 4) -> float:
+    torch.set_num_threads(1)
+    model = Cherimoya(compile=False, random_state=0).eval()
+    windows = np.random.default_rng(1).choice(np.frombuffer(b"ACGT", np.uint8), (2, 2114))
+    taken = []
+    for _ in range(3):
+        began = time.process_time()
+        attribution.attributions(model, windows, 0, "cpu", shuffles)
+        taken.append((time.process_time() - began) / shuffles)
+    return round(float(np.median(taken)), 2)
+
+
 def cpu_name() -> str:
     lines = Path("/proc/cpuinfo").read_text().splitlines()
     return next(line.split(": ")[1] for line in lines if line.startswith("model name"))
@@ -103,7 +118,8 @@ def main() -> None:
     parser.add_argument("--snvs", type=int, default=20_000)
     options = parser.parse_args()
     found = {"date": str(datetime.date.today()), "cpu": cpu_name()}
-    found |= {"windows_a_cpu_second": windows_a_cpu_second()} | sizes(options.snvs)
+    found |= {"windows_a_cpu_second": windows_a_cpu_second()}
+    found |= {"cpu_seconds_a_shuffle": cpu_seconds_a_shuffle()} | sizes(options.snvs)
     RESULT.write_text(json.dumps(found, indent=1) + "\n")
     print(json.dumps(found, indent=1))
 

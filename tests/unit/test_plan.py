@@ -112,3 +112,22 @@ def test_a_plan_adds_up_hours_for_what_is_left_and_warns_of_more_than_a_day():
     assert "more than a day" not in whole.words()
     long = prepared | {"scoreable": 50_000_000, "alleles": 50_000_000}
     assert "warning: more than a day for one GPU" in a_forecast(prepared=long).words()
+
+
+def test_a_plan_says_what_random_snvs_and_drawings_add_on_a_core():
+    on_core = {"cut": a_cut(models=10), "experiments": 2, "models": 10, "bundles": 1}
+    prepared = {"alleles": 300, "scoreable": 300, "chunks": 1}
+    one = forecast.Forecast(
+        **on_core, chunk_size="auto", nulls=1000, top=20, shuffles=10, prepared=prepared
+    )
+    assert one.drawing_hours(300) == pytest.approx(20 * 10 * 5 * forecast.SHUFFLE_S / 3600)
+    assert one.drawing_hours(1) == pytest.approx(10 * 5 * forecast.SHUFFLE_S / 3600)
+    assert "1,000 random SNVs a model (nulls) among them, and 0.44 to draw the 20 largest" in (
+        one.words()
+    )
+    assert a_forecast(top=20, shuffles=10).drawing_hours(300) == 0  # on a GPU
+
+
+def test_there_are_fewer_random_snvs_on_a_core():
+    assert plan.random_snvs(gpu=False) / plan.CPU_RATE < 150
+    assert plan.random_snvs(gpu=True) == 10_000

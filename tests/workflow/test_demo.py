@@ -13,7 +13,7 @@ import pytest
 import torch
 from scipy.stats import mannwhitneyu
 
-from project import DEMO, ROOT
+from project import DEMO
 from veff.scoring import columns
 
 
@@ -242,11 +242,3 @@ def test_the_run_ends_with_the_largest_effects_and_where_the_results_are(demo):
     assert f"{largest['max_logfc']:#.3g}" in ending.splitlines()[2]
     assert "scores.tsv.gz" in ending
     assert "autotune: 0 benchmarks" in ending
-
-
-def test_the_readme_opens_the_demo_as_it_says(demo):
-    """The README's lines of Python run on the demo's output."""
-    readme = (ROOT / "README.md").read_text()
-    code = readme.split("```python\n")[1].split("```")[0]
-    code = code.replace("results/demo", str(demo.outdir))
-    exec(compile(code, "README.md", "exec"), {})

@@ -1,6 +1,5 @@
 """Snakemake alone can plan the workflow: that is what a submit node has, and each remote job."""
 
-import json
 import os
 import subprocess
 
@@ -43,15 +42,7 @@ def test_snakemake_alone_plans(python, arguments, tmp_path):
 
 def test_snakemake_alone_plans_conda_environments(python, tmp_path, monkeypatch):
     """With a stand-in that says what Snakemake asks of conda: a dry run makes no environment."""
-    said = {"conda_prefix": str(tmp_path), "platform": "linux-64"}
-    conda = tmp_path / "conda"
-    conda.write_text(
-        "#!/bin/sh\ncase $1 in\n"
-        f"  info) echo '{json.dumps(said)}' ;;\n"
-        '  config) echo \'{"get": {"channel_priority": "strict"}}\' ;;\n'
-        "  *) echo conda 99.0.0 ;;\nesac\n"
-    )
-    conda.chmod(0o755)
+    (tmp_path / "conda").symlink_to(ROOT / "tests/standin/conda")
     monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
     said = snakemake(python, "--sdm", "conda", "-n", "--config", f"outdir={tmp_path}/out")
     assert "envs/gpu.yaml will be created" in said

@@ -297,6 +297,8 @@ def plan_in_words():
         nulls=random_snvs(),
         text=not PARTITIONED,
         done=sum(path.name.split(".")[1] in BUNDLES for path in jobs),
+        top=0 if Path(OUT, "parts/top.json").is_file() else TOP,
+        shuffles=config["top"]["shuffles"],
         prepared=atomic.read_json(summary) if summary.is_file() else None,
     ).words()
 

@@ -12,6 +12,9 @@ SCORE_BYTES = 403
 FOLD_BYTES = 166
 ALLELE_BYTES = 130
 TEXT_BYTES = 233
+# To attribute both windows of an allele under a default-size model takes a core so long for each
+# shuffle (tests/bench/results/plan.json). A GPU does it beside its scoring.
+SHUFFLE_S = 1.5
 LONG_H = 24
 MILLION = 1_000_000
 
@@ -22,8 +25,9 @@ class Forecast:
 
     `cut` and `chunk_size` (the setting) divide the alleles; `models` and `bundles` are all that
     the run has. `nulls` are random SNVs an experiment, `strands` 1 or 2, `text` whether scores
-    may be written as text, `done` the scoring jobs of an earlier run. `prepared` is the summary
-    of the prepared alleles, None where they are not yet counted.
+    may be written as text, `done` the scoring jobs of an earlier run. `top` alleles are to be
+    drawn, with `shuffles` each. `prepared` is the summary of the prepared alleles, None where
+    they are not yet counted.
     """
 
     cut: plan.Cut
@@ -35,6 +39,8 @@ class Forecast:
     nulls: int = 0
     text: bool = True
     done: int = 0
+    top: int = 0
+    shuffles: int = 0
     prepared: dict | None = None
 
     def words(self) -> str:
@@ -53,16 +59,19 @@ class Forecast:
             alleles, each = "alleles not yet counted", "for each million alleles "
         done = f", {min(self.done, jobs):,} of them done" if self.done else ""
         nulls = f", {self.nulls:,} random SNVs a model (nulls) among them" if self.nulls else ""
+        drawing = self.drawing_hours(n)
+        top = f", and {_hours(drawing)} to draw the {self.top} largest effects (top)"
+        top = top if drawing else ""
         lines = [
             f"{alleles}, {under}",
             f"{each}{_number(jobs, 'scoring job')}{done}: chunks of {self.alleles_a_job(n):,} "
             f"alleles, {_number(self.bundles, 'bundle')} of models",
-            f"{each}about {_hours(hours)} {unit} hours to score{nulls}, at the speed of {on} "
-            "with default-size models",
+            f"{each}about {_hours(hours)} {unit} hours to score{nulls}{top}, at the speed of "
+            f"{on} with default-size models",
             f"{each}about {_bytes(self.bytes(n))} on disk, and a byte for each base of the "
             "reference",
         ]
-        if self.prepared and hours > LONG_H:
+        if self.prepared and hours + drawing > LONG_H:
             more = "more GPUs (--resources gpu=N, or a cluster)" if gpu else "a GPU, or more cores"
             lines.append(
                 f"warning: more than a day for one {unit}: think of {more}, fewer models or "
@@ -86,6 +95,12 @@ class Forecast:
         left = max(jobs - self.done, 0)
         alleles = (n * left / jobs + self.nulls) if left else 0
         return (alleles * self.models * self.strands / self.cut.rate + START_S * left) / 3600
+
+    def drawing_hours(self, n: int) -> float:
+        """Of one core, to attribute the largest effects; on a GPU next to nothing."""
+        folds = self.models / self.experiments
+        shuffles = 0 if self.cut.gpu else min(self.top, n) * self.shuffles
+        return shuffles * folds * self.strands * SHUFFLE_S / 3600
 
     def bytes(self, n: int) -> int:
         """On disk, of `n` alleles, the jobs' own files included."""
