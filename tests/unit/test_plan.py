@@ -122,7 +122,7 @@ def test_a_plan_says_what_random_snvs_and_drawings_add_on_a_core():
     )
     assert one.drawing_hours(300) == pytest.approx(20 * 10 * 5 * forecast.SHUFFLE_S / 3600)
     assert one.drawing_hours(1) == pytest.approx(10 * 5 * forecast.SHUFFLE_S / 3600)
-    assert "1,000 random SNVs a model (nulls) among them, and 0.44 to draw the 20 largest" in (
+    assert "1,000 random SNVs a model (nulls) among them, and 0.42 to draw the 20 largest" in (
         one.words()
     )
     assert a_forecast(top=20, shuffles=10).drawing_hours(300) == 0  # on a GPU
