@@ -71,6 +71,12 @@ def test_a_name_from_the_input_is_shown_and_never_run(chromium, tmp_path, text):
         assert shown.evaluate("[window.ran || 0, document.images.length]") == [0, 0]
 
 
+def test_the_page_holds_the_licences_of_what_draws_its_charts(page):
+    html = page.read_text()
+    assert "University of Washington Interactive Data Lab\nAll rights reserved" in html
+    assert "Mike Bostock\n\nPermission to use" in html
+
+
 def test_without_a_scoreable_allele_the_page_says_so(tmp_path):
     html = Run(tmp_path, 0).report().read_text()
     assert "No allele could be scored" in html

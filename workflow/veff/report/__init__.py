@@ -205,10 +205,11 @@ def _duplicates(alleles: Path, found: Numbers) -> dict[int, str]:
 
 
 def _javascript() -> str:
-    """Vega, Vega-Lite and Vega-Embed, of the version whose charts Altair makes."""
+    """Vega, Vega-Lite and Vega-Embed, of the version whose charts Altair makes, and licences."""
     version = altair.SCHEMA_VERSION.removeprefix("v").rsplit(".", 1)[0]
     code = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;", vl_version=version)
-    return code.replace("</script", "<\\/script")
+    licences = (HERE / "licences.txt").read_text()
+    return f"/*\n{licences}*/\n" + code.replace("</script", "<\\/script")
 
 
 def _inside_script(value) -> str:

@@ -153,17 +153,18 @@ function strip(folds, logfc, furthest) {
 
 // The figure, or why there is none.
 function profiles({ data }, i) {
+  const heading = "Profiles and attributions";
   const image = get(`figure-${data.allele_id[i]}`)?.querySelector("img");
-  const back = () => el("a", { href: `#figure-${data.allele_id[i]}` }, "among all profiles");
-  const content = image
-    ? el("figure", {}, el("img", { src: image.src, alt: image.alt }), el("figcaption", { class: "screen" }, back()))
-    : el(
-        "p",
-        {},
-        data.figures
-          ? `Drawn for the ${number(data.figures)} alleles with the largest effects; this one is ` +
-              `number ${number(i + 1)}. A larger n under top draws more.`
-          : "None were drawn in this run; top: {n: 20} draws those of the 20 largest effects.",
-      );
-  return { heading: "Profiles and attributions", content: [content] };
+  if (!image) {
+    const why = data.figures
+      ? `Drawn for the ${number(data.figures)} alleles with the largest effects; this one is ` +
+        `number ${number(i + 1)}. A larger n under top draws more.`
+      : "None were drawn in this run; top: {n: 20} draws those of the 20 largest effects.";
+    return { heading, content: [el("p", {}, why)] };
+  }
+  const back = el("a", { href: `#figure-${data.allele_id[i]}` }, "among all profiles");
+  const hint = el("span", { class: "narrow" }, "Scroll sideways for more. ");
+  const drawn = el("div", { class: "scroll" }, el("img", { src: image.src, alt: image.alt }));
+  const caption = el("figcaption", { class: "screen" }, hint, back);
+  return { heading, content: [el("figure", {}, drawn, caption)] };
 }

@@ -7,6 +7,7 @@ class Heat {
   constructor(search, link) {
     Object.assign(this, { search, link, place: get("heat"), most: HEAT_ROWS, found: [], asked: [] });
     if (!this.place) return;
+    this.grouped = Heat.grouped(search.data.experiments);
     get("zoom").addEventListener("input", (event) => {
       this.place.style.setProperty("--cell", `${event.target.value}px`);
       this.hint();
@@ -38,7 +39,8 @@ class Heat {
 
   draw(most = Infinity) {
     if (!this.place) return;
-    const { data, answers } = { data: this.search.data, answers: this.search };
+    const { search } = this;
+    const { data } = search;
     const { experiments } = data;
     const largest = Math.abs(data["best.logfc"][0]) || 1;
     const whole = this.found.filter((i) => i < data.n_whole);
@@ -49,7 +51,7 @@ class Heat {
     const n = drawn.length;
     if (n > most) {
       const strongest = (e) =>
-        Math.max(...shown.map((i) => Math.abs(answers.answer(i, e).logfc) || 0));
+        Math.max(...shown.map((i) => Math.abs(search.answer(i, e).logfc) || 0));
       const size = new Map(drawn.map((e) => [e, strongest(e)]));
       const kept = new Set([...drawn].sort((a, b) => size.get(b) - size.get(a)).slice(0, most));
       drawn = drawn.filter((e) => kept.has(e));
@@ -76,7 +78,7 @@ class Heat {
       const name = el("a", { href: this.link(i), tabindex: -1 }, data.alleles.label[i]);
       const line = el("tr", { "data-allele": i }, el("th", { scope: "row" }, name));
       drawn.forEach((e, k) => {
-        const { logfc } = answers.answer(i, e);
+        const { logfc } = search.answer(i, e);
         const cell = line.insertCell();
         cell.dataset.experiment = e;
         cell.tabIndex = -1;
@@ -106,10 +108,9 @@ class Heat {
   }
 
   // Experiments in groups of one biosample and assay.
-  get grouped() {
-    const { experiments } = this.search.data;
-    const order = (a, b) => (key) =>
-      experiments[a][key].localeCompare(experiments[b][key], "en", { numeric: true });
+  static grouped(experiments) {
+    const { compare } = new Intl.Collator("en", { numeric: true });
+    const order = (a, b) => (key) => compare(experiments[a][key], experiments[b][key]);
     return [...experiments.keys()].sort(
       (a, b) => ["biosample", "assay", "name"].map(order(a, b)).find(Boolean) || a - b,
     );

@@ -88,10 +88,10 @@ function views(search) {
     show();
     // Behind the table, so that nobody who types waits for it.
     clearTimeout(state.later);
-    state.later = setTimeout(map, 150);
+    state.later = setTimeout(heatOfFound, 150);
   }
 
-  function map() {
+  function heatOfFound() {
     clearTimeout(state.later); // nothing is drawn again under a reader's hands
     heat.show(Array.from(state.order, (k) => state.found.rows[k]), state.found.asked);
   }
@@ -220,7 +220,7 @@ function views(search) {
   // The first rows stand there already, as they are without a script.
   form.hidden = false;
   filter();
-  map();
+  heatOfFound();
   route();
 }
 
