@@ -136,11 +136,20 @@ def test_the_first_screen_has_the_largest_effects_where_and_how_sure(run, page):
     assert effects(page) == near(np.sort(run.largest)[::-1][:25])
     first = page.locator("table.top tbody tr").first
     assert first.bounding_box()["y"] < 900
+    headings = page.locator("table.top thead th")
+    assert headings.count() == first.locator("th, td").count()
     cells = rows(page)[0]["cells"]
     best = EXPERIMENTS[np.abs(run.logfc).max(1).argmax()]
     assert cells["experiment"].splitlines() == [best, " · ".join(ABOUT[best])]
     assert (cells["p"], cells["p over all"]) == ("0.25", "0.13")
     assert cells["folds agree"] in ("0 of 2", "1 of 2", "2 of 2")
+
+
+def test_the_contents_lead_to_each_section(page):
+    names = page.locator("#sections a").all_text_contents()
+    assert names == page.locator("main section h2").all_text_contents()
+    page.get_by_role("link", name="How the run was made").click()
+    page.wait_for_function("document.querySelector('#run').getBoundingClientRect().top < 900")
 
 
 def test_next_and_previous_turn_the_pages(run, page):

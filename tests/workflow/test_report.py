@@ -49,6 +49,7 @@ def test_the_report_works_in_a_browser_and_shows_the_figures(demo, chromium):
       const found = {
         title: document.title,
         first: first.innerText,
+        columns: document.querySelectorAll(".top thead th").length - first.cells.length,
         text: document.body.innerText,
         images: images().map((image) => image.naturalWidth),
       };
@@ -66,6 +67,7 @@ def test_the_report_works_in_a_browser_and_shows_the_figures(demo, chromium):
     with browser.opened(chromium, demo.outdir / "report.html") as page:
         found = page.evaluate(probe)
     assert found["title"] == f"{demo.outdir.name}: variant effects"
+    assert found["columns"] == 0
     # Three figures, and as many thumbnails that lead to their alleles.
     assert len(found["images"]) == 6
     assert min(found["images"]) > 500

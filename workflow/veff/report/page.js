@@ -224,6 +224,12 @@ function views(search) {
   route();
 }
 
+// The contents of the page.
+for (const section of document.querySelectorAll("main > section[id]")) {
+  const heading = section.querySelector("h2").textContent;
+  get("sections").append(el("a", { href: `#${section.id}` }, heading), " ");
+}
+
 // On paper nothing can be unfolded.
 addEventListener("beforeprint", () => {
   document.querySelectorAll("details").forEach((one) => (one.open = true));
