@@ -1,6 +1,7 @@
 """Which files make the documentation's site? Those of the repository, where they are, so that one
-link serves there and on the site. A hook of mkdocs (mkdocs.yml)."""
+link serves there and on the site. Hooks of mkdocs (mkdocs.yml)."""
 
+import re
 from pathlib import Path
 
 from mkdocs.structure.files import File, Files
@@ -16,3 +17,8 @@ def on_files(files, config):
     where = str(ROOT), config.site_dir, config.use_directory_urls
     theirs = [file for file in files if file.src_dir != config.docs_dir]
     return Files([*theirs, *(File(str(path.relative_to(ROOT)), *where) for path in paths)])
+
+
+def on_page_markdown(markdown, **_):
+    """Without the README's badges, which point to the repository's own pages."""
+    return re.sub(r"^\[?!\[.*(badge).*\n", "", markdown, flags=re.MULTILINE)

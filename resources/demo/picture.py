@@ -1,12 +1,16 @@
-"""The README's picture, from the demo's results.
+"""The README's pictures, from the demo's results.
 
-    python resources/demo/picture.py [RESULTS]      # default: results/demo; writes docs/demo.png
+    python resources/demo/picture.py [RESULTS]      # default: results/demo
 
-Left: each allele's predicted effect beside the effect that was planted. Right: the profiles that
-the first model of an experiment predicts for the two alleles with the largest effect.
+Writes docs/demo.png, docs/report.png (the first screen of the report, which takes a Chromium) and
+docs/top.png (the figure of the largest effect that has attributions). Of the first, left: each
+allele's predicted effect beside the effect that was planted; right: the profiles that the first
+model of an experiment predicts for the two alleles with the largest effect.
 """
 
 import csv
+import shutil
+import subprocess
 import sys
 from pathlib import Path
 
@@ -73,6 +77,21 @@ def profiles_of_the_largest(axes, results: Path) -> None:
     axes.legend(frameon=False, fontsize=8)
 
 
+def report_s_first_screen(results: Path) -> None:
+    chromium = shutil.which("chromium") or sys.exit("docs/report.png needs a Chromium")
+    asked = ["--headless", "--no-sandbox", "--hide-scrollbars", "--window-size=1280,860"]
+    asked += ["--virtual-time-budget=10000", f"--screenshot={ROOT / 'docs/report.png'}"]
+    subprocess.run([chromium, *asked, (results / "report.html").resolve().as_uri()], check=True)
+
+
+def figure_of_the_largest(results: Path) -> None:
+    summary = pq.read_table(results / "summary.parquet", columns=["allele_id", "max_logfc"])
+    effects = summary.to_pandas().set_index("allele_id").max_logfc.abs()
+    attributed = pq.read_table(results / "attributions.parquet", columns=["allele_id"])
+    largest = effects[attributed["allele_id"].unique().to_numpy()].idxmax()
+    shutil.copy(results / f"top/{largest}.png", ROOT / "docs/top.png")
+
+
 def main():
     results = Path(sys.argv[1] if len(sys.argv) > 1 else ROOT / "results/demo")
     figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.4), constrained_layout=True)
@@ -81,6 +100,8 @@ def main():
     for axes in (left, right):
         axes.spines[["top", "right"]].set_visible(False)
     figure.savefig(ROOT / "docs/demo.png", dpi=130, metadata={"Software": None})
+    figure_of_the_largest(results)
+    report_s_first_screen(results)
 
 
 if __name__ == "__main__":

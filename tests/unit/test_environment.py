@@ -159,3 +159,21 @@ def test_over_several_processes_a_file_s_tests_stay_in_one(request):
 def test_the_citation_names_this_version():
     citation = yaml.safe_load((ROOT / "CITATION.cff").read_text())
     assert citation["version"] == veff.__version__
+
+
+def test_the_badges_are_true():
+    """What they say is what the files that decide it say."""
+    badges = re.findall(
+        r"img\.shields\.io/badge/(\w+)-(\S+?)-\w+\)", (ROOT / "README.md").read_text()
+    )
+    said = {name: re.findall(r"\d+\.\d+|MIT", text) for name, text in badges}
+    tested = yaml.safe_load((ROOT / ".github/workflows/ci.yml").read_text())
+    project = (ROOT / "pyproject.toml").read_text()
+    assert said == {
+        "snakemake": re.findall(
+            r'min_version\("(.*)"\)', (ROOT / "workflow/Snakefile").read_text()
+        ),
+        "python": tested["jobs"]["ci"]["strategy"]["matrix"]["python"],
+        "licence": re.findall('license = "(.*)"', project),
+    }
+    assert f'requires-python = ">={said["python"][0]}"' in project

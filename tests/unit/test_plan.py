@@ -104,7 +104,9 @@ def test_a_plan_adds_up_hours_for_what_is_left_and_warns_of_more_than_a_day():
     expected = (2_000_000 * 50 / plan.GPU_RATE + 10 * forecast.START_S) / 3600
     assert whole.hours(2_000_000) == pytest.approx(expected)
     assert rest.hours(2_000_000) == pytest.approx(expected / 10)
-    assert a_forecast(prepared=prepared, done=10, nulls=9).hours(2_000_000) == 0
+    assert a_forecast(prepared=prepared, done=10, nulls=9, judged=50).hours(2_000_000) == 0
+    random_snvs = a_forecast(prepared=prepared, done=10, nulls=9, judged=40)
+    assert random_snvs.hours(2_000_000) == pytest.approx(9 * 10 / plan.GPU_RATE / 3600)
     both = a_forecast(prepared=prepared, strands=2, nulls=1_000_000)
     assert both.hours(2_000_000) == pytest.approx(3 * expected, rel=0.01)
     assert "2,100,000 alleles, 2,000,000 of them to be scored" in whole.words()
@@ -122,7 +124,7 @@ def test_a_plan_says_what_random_snvs_and_drawings_add_on_a_core():
     )
     assert one.drawing_hours(300) == pytest.approx(20 * 10 * 5 * forecast.SHUFFLE_S / 3600)
     assert one.drawing_hours(1) == pytest.approx(10 * 5 * forecast.SHUFFLE_S / 3600)
-    assert "1,000 random SNVs a model (nulls) among them, and 0.42 to draw the 20 largest" in (
+    assert "1,000 random SNVs a model (nulls) among them, and 0.42 to draw 20 largest effects" in (
         one.words()
     )
     assert a_forecast(top=20, shuffles=10).drawing_hours(300) == 0  # on a GPU

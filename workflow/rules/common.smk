@@ -287,6 +287,8 @@ def plan_in_words():
     """What the run will take, as far as it is known."""
     summary = Path(OUT, "prepared/summary.json")
     jobs = Path(OUT, "parts/jobs").glob("*.json")
+    nulls = Path(OUT, "parts/nulls").glob("*.json")
+    judged = [one for path in nulls for one in BUNDLES.get(path.stem, ())]
     return forecast.Forecast(
         cut(),
         config["chunk_size"],
@@ -297,6 +299,7 @@ def plan_in_words():
         nulls=random_snvs(),
         text=not PARTITIONED,
         done=sum(path.name.split(".")[1] in BUNDLES for path in jobs),
+        judged=sum(len(one.checkpoints) for one in judged),
         top=0 if Path(OUT, "parts/top.json").is_file() else TOP,
         shuffles=config["top"]["shuffles"],
         prepared=atomic.read_json(summary) if summary.is_file() else None,

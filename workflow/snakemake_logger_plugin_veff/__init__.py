@@ -15,7 +15,9 @@ from snakemake_interface_logger_plugins.common import LogEvent
 from tqdm import tqdm
 
 SCORING = "{percentage:3.0f} %|{bar:20}| {n:,} of {total:,} alleles x experiments, "
-SCORING += "{remaining} left: {desc}"
+SCORING += "{left} left: {desc}"
+# Before this share of what there was to do is done, its speed says little.
+SOON = 0.05
 SCORED = "{total:,} alleles x experiments scored: {desc}"
 # Seconds between two printed lines: so many, or in a long run a share of the time that it runs.
 EVERY_S, SHARE = 10, 0.05
@@ -27,6 +29,7 @@ CHATTER = (
     "Conda environments: ignored",
     "Config file config/config.yaml is extended",
     "DAG of jobs will be updated",
+    "Reasons:\n    (check individual jobs above",
     "Elapsed time",
     "Select jobs to execute",
     "The run involves checkpoint jobs",
@@ -116,7 +119,9 @@ class LogHandler(LogHandlerBase):
             self.line.reset(every)
             self.line.initial = done
         if every:
-            self.line.bar_format = SCORING if done < every else SCORED
+            known = done - self.line.initial >= SOON * (every - self.line.initial)
+            scoring = SCORING.replace("{left}", "{remaining}" if known else "?")
+            self.line.bar_format = scoring if done < every else SCORED
         self.line.n = done
         rules = Counter(rule for rule, _ in self.jobs.values())
         rules = ", ".join(f"{n} {rule}" if n > 1 else rule for rule, n in rules.items())

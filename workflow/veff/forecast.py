@@ -25,9 +25,9 @@ class Forecast:
 
     `cut` and `chunk_size` (the setting) divide the alleles; `models` and `bundles` are all that
     the run has. `nulls` are random SNVs an experiment, `strands` 1 or 2, `text` whether scores
-    may be written as text, `done` the scoring jobs of an earlier run. `top` alleles are to be
-    drawn, with `shuffles` each. `prepared` is the summary of the prepared alleles, None where
-    they are not yet counted.
+    may be written as text. Of an earlier run, `done` are the scoring jobs, and `judged` the models
+    whose random SNVs are scored. `top` alleles are to be drawn, with `shuffles` each. `prepared`
+    is the summary of the prepared alleles, None where they are not yet counted.
     """
 
     cut: plan.Cut
@@ -39,6 +39,7 @@ class Forecast:
     nulls: int = 0
     text: bool = True
     done: int = 0
+    judged: int = 0
     top: int = 0
     shuffles: int = 0
     prepared: dict | None = None
@@ -60,7 +61,7 @@ class Forecast:
         done = f", {min(self.done, jobs):,} of them done" if self.done else ""
         nulls = f", {self.nulls:,} random SNVs a model (nulls) among them" if self.nulls else ""
         drawing = self.drawing_hours(n)
-        top = f", and {_hours(drawing)} to draw the {self.top} largest effects (top)"
+        top = f", and {_hours(drawing)} to draw {_number(self.top, 'largest effect')} (top)"
         top = top if drawing else ""
         lines = [
             f"{alleles}, {under}",
@@ -93,8 +94,9 @@ class Forecast:
         """Of one GPU or core: for the scoring jobs that are not done, and for the nulls."""
         jobs = self.jobs(n)
         left = max(jobs - self.done, 0)
-        alleles = (n * left / jobs + self.nulls) if left else 0
-        return (alleles * self.models * self.strands / self.cut.rate + START_S * left) / 3600
+        scored = n * self.models * left / jobs if left else 0
+        scored += self.nulls * (self.models - self.judged)
+        return (scored * self.strands / self.cut.rate + START_S * left) / 3600
 
     def drawing_hours(self, n: int) -> float:
         """Of one core, to attribute the largest effects; on a GPU next to nothing."""
