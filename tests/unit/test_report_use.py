@@ -481,6 +481,13 @@ def test_a_locus_widens_and_moves(run, around, neighbour):
     assert ends(around) == [at + 5000, at + 10000]
 
 
+def test_a_gene_that_a_locus_shows_is_found(run, page, neighbour):
+    page.get_by_label("Search").fill("far")
+    first, last = run.pos[neighbour] + np.array([1500 - 10_000, 1800 + 10_000])
+    shown = (run.pos[:N] > first) & (run.pos[:N] < last)
+    assert said(page).startswith(f"{shown.sum()} of 300")
+
+
 def test_a_neighbour_in_a_locus_opens_its_page(run, around, neighbour):
     around.locator("#locus [aria-roledescription=circle]").last.click()
     around.wait_for_function(f"location.hash === '#allele-{neighbour + 1}'")

@@ -33,6 +33,26 @@ function kindOf(ref, alt) {
   return ref.length > alt.length ? "deletion" : "MNV";
 }
 
+// The names of the genes that the locus of an allele shows, by the allele's number.
+function genesAround({ around, contig, pos, reach, n_loci: n }) {
+  const genes = around.genes || { contig: [] };
+  const bin = (at) => Math.floor(at / reach);
+  const bins = new Map();
+  genes.contig.forEach((on, k) => {
+    for (let at = bin(genes.start[k] - reach); at <= bin(genes.end[k] + reach); at++) {
+      const key = `${on}:${at}`;
+      if (bins.has(key)) bins.get(key).push(k);
+      else bins.set(key, [k]);
+    }
+  });
+  return Array.from(contig.slice(0, n), (on, i) =>
+    (bins.get(`${on}:${bin(pos[i])}`) || [])
+      .filter((k) => genes.start[k] - reach < pos[i] && pos[i] < genes.end[k] + reach)
+      .map((k) => genes.name[k])
+      .join(" "),
+  );
+}
+
 class Search {
   constructor(data) {
     this.data = data;
@@ -40,6 +60,7 @@ class Search {
     this.kinds = texts.ref.map((ref, i) => kindOf(ref, texts.alt[i]));
     this.genes = (texts.gene || []).map(plain);
     const about = ["id", "gene", "peaks", "motifs", "linked"].filter((name) => texts[name]);
+    const around = genesAround(data);
     // All that the page and the figures print of an allele, on one line.
     this.lines = texts.label.map((label, i) => {
       const one = data.experiments[data["best.column"][i]];
@@ -48,7 +69,7 @@ class Search {
       const said = about.map((name) => texts[name][i]).join(" ");
       return plain(
         `${label} in ${one.name}: log2 fold change ${effect} +${effect} ${place} ${said} ` +
-          `${data.also[i] || ""} ${this.kinds[i]} ${one.short} ${one.biosample} ${one.assay}`,
+          `${around[i] || ""} ${data.also[i] || ""} ${this.kinds[i]} ${one.short} ${one.biosample} ${one.assay}`,
       );
     });
     this.contigs = texts.chrom.map(bare);
