@@ -249,9 +249,9 @@ def _locus() -> dict:
     """The tracks around an allele, from above; locus.js gives them data and the ends of their
     axis, and leaves out those that have none.
 
-    Data, by the names of the tracks: `profile` and `difference` (x, reads, allele), `alleles` (x,
-    logfc, allele, href, here), `genes` and `peaks` (x, x2, row, name), `genes.text` and
-    `peaks.text` (x, row, text), `here` (x).
+    Data, by the names of the tracks: `profile` (x, reads, allele), `difference` (x, more, less),
+    `alleles` (x, logfc, allele, experiment, href, here), `genes` and `peaks` (x, x2, row, name,
+    at), `genes.text` and `peaks.text` (x, row, text), `here` (x).
     """
     here = _track("here").mark_rule(color=GREY, strokeDash=[2, 2]).encode(x=_along_x())
     reads = _track("profile").mark_line(strokeWidth=1.2, clip=True)

@@ -1,4 +1,6 @@
-// The genome around an allele: what is predicted there, other alleles, genes, peaks.
+// The genome around an allele: what is predicted there, other alleles, genes, peaks. In Vega-Lite,
+// which the page has anyway: igv.js 3.8 is 1.5 MB, more than all of the demo's page. For more than
+// this shows there is tracks/igv.xml.
 
 const SPANS = { "1 kb": 1000, "5 kb": 5000, "20 kb": 20000 };
 const ROW = 28; // pixels of a gene or of a kind of peaks
