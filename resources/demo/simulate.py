@@ -1,6 +1,8 @@
 """Simulate the demo: a genome with planted motifs, variants on it, and what they really do.
 
-    python resources/demo/simulate.py     # rewrites genome.fa.gz, variants.vcf.gz, truth.tsv
+    python resources/demo/simulate.py
+
+It rewrites genome.fa.gz, variants.vcf.gz, truth.tsv and motifs.meme.
 
 Nothing here comes from an organism. The signal is an exact function of the sequence
 (`expected_signal`), so the true effect of any variant can be computed, and `train.py` draws
@@ -335,6 +337,17 @@ def simulate_genome():
     return {name: simulate_sequences(rng, 1, length)[0] for name, length in CONTIGS.items()}
 
 
+def write_motifs(path):
+    """The planted motifs in MEME's format: bases that a pattern allows are as likely."""
+    lines = ["MEME version 4", "", "ALPHABET= ACGT", "", "strands: + -"]
+    for name, pattern in MOTIFS.items():
+        lines += ["", f"MOTIF {name}", f"letter-probability matrix: alength= 4 w= {len(pattern)}"]
+        for allowed in allowed_codes(pattern):
+            chance = np.isin(np.arange(4), allowed) / len(allowed)
+            lines.append(" ".join(f"{p:.6f}" for p in chance))
+    path.write_text("\n".join([*lines, ""]))
+
+
 def main(folder=HERE):
     genome = simulate_genome()
     with pysam.BGZFile(str(folder / "genome.fa.gz"), "w") as out:
@@ -377,6 +390,7 @@ def main(folder=HERE):
             truth.append("\t".join([*site, alt, *row]))
     with pysam.BGZFile(str(folder / "variants.vcf.gz"), "w") as out:
         out.write("\n".join([*header, *lines, ""]).encode())
+    write_motifs(folder / "motifs.meme")
     (folder / "truth.tsv").write_text("\n".join([*truth, ""]))
 
 

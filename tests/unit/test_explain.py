@@ -19,6 +19,7 @@ from veff.inputs.reference import Reference, build
 from veff.models.architecture import Geometry
 from veff.models.experiment import experiments
 from veff.models.sheet import Request
+from veff.outputs import summary
 from veff.report import figures
 from veff.scoring import explain
 from veff.scoring.how import How
@@ -50,13 +51,13 @@ def explained(tmp_path_factory):
     (folder / "one.vcf").write_text(vcf)
     tables = (folder / "alleles.parquet", folder / "scoreable.parquet")
     preparing.prepare(folder / "one.vcf", reference, *tables, chunk_size=1)
-    summary = pq.read_table(tables[0]).to_pylist()[0]
-    summary |= {"max_experiment": "cellA", "max_logfc": float(row["logfc_cellA"])}
+    row_of = pq.read_table(tables[0]).to_pylist()[0]
+    row_of |= {"max_experiment": "cellA", "max_logfc": float(row["logfc_cellA"])}
     request = Request("cellA", (str(DEMO / "models/cellA.fold0.torch"),))
     cell = experiments(checkpoint.inspect([request], {}))
     how = How(device="cpu")
     (one,) = explain.explain(
-        [summary], tables[1], reference, cell, how, batch_size=2, shuffles=SHUFFLES
+        [row_of], tables[1], reference, cell, how, batch_size=2, shuffles=SHUFFLES
     )
     return one
 
@@ -172,6 +173,7 @@ def explanation(lengths, reads, **allele):
         contig="1",
         group=0,
         logfc=0.5,
+        transplanted=0.4,
         shown="",
         geometry=GEOMETRY,
         start=0,
@@ -216,5 +218,5 @@ def test_the_largest_effects_are_chosen_without_duplicates(tmp_path):
         }
     )
     pq.write_table(table, tmp_path / "summary.parquet")
-    rows = explain.largest(tmp_path / "summary.parquet", 3)
+    rows = summary.largest(tmp_path / "summary.parquet", 3)
     assert [row["allele_id"] for row in rows] == [1, 0]

@@ -38,6 +38,7 @@ def explanation(number=7, at=3000, ref="A", alt="C", reads=None, attribution=Non
         contig="2",
         group=0,
         logfc=0.5 if number == 7 else 0.1,
+        transplanted=0.4,
         shown="",
         geometry=GEOMETRY,
         start=at - HALF,

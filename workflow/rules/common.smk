@@ -62,6 +62,7 @@ if config["gpu_model"]:
     GPU["gpu_model"] = config["gpu_model"]
 NULLS = {} if config["nulls"] == "none" else config["nulls"]
 TOP = config["top"]["n"]
+MOTIF_FILE = config["motifs"]["set"] if config["motifs"]["set"] != "jaspar" else None
 ANNOTATIONS = {key: path for key, path in config["annotations"].items() if path}
 # Raised when a change of the code changes a score, so that scores are redone.
 SCORE_VERSION = 3
@@ -103,6 +104,7 @@ def identities():
         None if INLINE else config["variants"],
         *(config[key] for key in ("reference", "contig_aliases")),
         *(NULLS.get("regions"), *ANNOTATIONS.values(), *peaks_of(EXPERIMENTS).values()),
+        MOTIF_FILE,
         *(path for one in EXPERIMENTS for path in one.files),
     ]
     try:

@@ -5,6 +5,7 @@ rule top:
         bases=rules.reference.output.bases,
         models=rules.models.output.models,
         setup=rules.setup_top.output[0],
+        hits=rules.motif_hits.output[0] if MOTIFS["set"] else [],
     output:
         figures=report(
             directory(f"{OUT}/top"),
@@ -27,6 +28,8 @@ rule top:
     params:
         how=HOW,
         top=config["top"],
+        motifs=MOTIFS["set"],
+        sha256=sha256(MOTIF_FILE),
     script:
         "../scripts/top.py"
 

@@ -4,8 +4,9 @@ import time
 from pathlib import Path
 
 from veff import atomic, autotune, job, sums
+from veff.inputs.identity import Input
 from veff.models import experiment
-from veff.outputs import provenance
+from veff.outputs import provenance, summary
 from veff.scoring.how import How
 
 with job.logged(snakemake.log[0], snakemake.resources.attempt):
@@ -18,12 +19,15 @@ with job.logged(snakemake.log[0], snakemake.resources.attempt):
     import torch
 
     from veff.inputs.reference import Reference
+    from veff.motifs import motifset
+    from veff.motifs.marks import Marks
     from veff.report import top
     from veff.scoring import explain
 
     torch.set_num_threads(snakemake.threads)
     sums.check(files.summary, files.scoreable)
-    rows = explain.largest(Path(files.summary), params.top["n"])
+    wanted = Input.all(params.sha256).get(params.motifs, params.motifs)
+    rows = summary.largest(Path(files.summary), params.top["n"])
     reference = Reference.open(Path(files.bases).parent)
     explained = explain.explain(
         rows,
@@ -42,6 +46,7 @@ with job.logged(snakemake.log[0], snakemake.resources.attempt):
         tracks_out=Path(output.tracks),
         profiles_out=Path(output.profiles),
         attributions_out=Path(output.attributions),
+        marks=wanted and Marks(Path(files.hits), motifset.read(wanted)),
     )
     sums.write(output.profiles)
     record = provenance.job(

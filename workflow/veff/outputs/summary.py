@@ -1,8 +1,11 @@
 """What is the largest effect of each allele, over all experiments?"""
 
+from pathlib import Path
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.dataset as ds
 from scipy.stats import false_discovery_control
 
 from veff.scoring import columns
@@ -50,6 +53,14 @@ FDR = {
 }
 SCHEMA = columns.schema(COLUMNS)
 KEYS = SCHEMA.names[: SCHEMA.get_field_index("max_experiment")]
+
+
+def largest(summary: Path, n: int) -> list[dict]:
+    """The `n` alleles with the largest effects; of the same allele given twice, the first."""
+    scored = ds.field("status") == "ok"
+    table = ds.dataset(summary).to_table(filter=scored)
+    order = np.argsort(-np.abs(table["max_logfc"].to_numpy()), kind="stable")[:n]
+    return table.take(order).to_pylist()
 
 
 class Summary:

@@ -13,6 +13,7 @@ from matplotlib.path import Path as Outline
 from matplotlib.textpath import TextPath
 from matplotlib.transforms import Affine2D
 
+from veff.motifs.marks import Mark
 from veff.names import cut
 from veff.report.colours import ALTERNATE, DOWN, REFERENCE, UP
 from veff.scoring.explain import Explanation
@@ -30,22 +31,24 @@ STYLE = {
 }
 
 
-def draw(one: Explanation, png: Path, svg: Path) -> None:
-    """Both alleles' profiles, their difference, and logos of their attributions."""
+def draw(one: Explanation, png: Path, svg: Path, mark: Mark | None = None) -> None:
+    """Both alleles' profiles, their difference, logos of their attributions, and the motif's."""
     row = one.allele
     title = (
         f"{cut(row['chrom'], 20)}:{row['pos']} {cut(row['ref'], 20)}>{cut(row['alt'], 20)} "
         f"in {cut(row['max_experiment'])}: log2 fold change {one.logfc:#.3g}"
     )
     with plt.rc_context(STYLE):
-        rows = 2 if one.attribution is None else 4
+        rows = 2 if one.attribution is None else 4 + bool(mark)
         figure, axes = plt.subplots(
             rows, figsize=(9, 1.7 * rows), layout="constrained", squeeze=True
         )
         figure.suptitle(title, x=0.01, ha="left", fontsize=10, fontweight="bold")
         _profiles(axes[0], axes[1], one)
         if one.attribution is not None:
-            _logos(axes[2:], one)
+            _logos(axes[2:4], one)
+            if mark:
+                _motif(axes[4], mark, axes[3])
         else:
             axes[1].set_xlabel("bp from the variant (no attributions: a window has an N)")
         if one.shown:
@@ -92,13 +95,9 @@ def _logos(axes, one: Explanation) -> None:
     room = 0.06 * (high - low) or 1.0
     for row, (ax, kind) in enumerate(zip(axes, ("reference", "alternate"), strict=True)):
         letters = one.bases[row, shown].tobytes().decode()
-        for base, colour in BASES.items():
-            patches = [
-                PathPatch(_letter(base, x - FLANK, values[row, x]))
-                for x, letter in enumerate(letters)
-                if letter == base and values[row, x]
-            ]
-            ax.add_collection(PatchCollection(patches, facecolor=colour, edgecolor="none"))
+        for base in BASES:
+            heights = [(x - FLANK, values[row, x]) for x in range(width) if letters[x] == base]
+            _draw_letters(ax, base, [(x, 0, height) for x, height in heights])
         n = min(one.lengths[row], LONGEST)
         ax.axvspan(-0.5, max(n, 0.08) - 0.5, color="#f0e442", alpha=0.35, lw=0, zorder=0)
         ax.axhline(0, color="#999999", lw=0.6)
@@ -107,12 +106,35 @@ def _logos(axes, one: Explanation) -> None:
     axes[-1].set_xlabel("bp from the variant, as in each allele")
 
 
-def _letter(base: str, x: float, height: float) -> Outline:
-    """A letter one unit wide about `x`, from 0 to `height`; upside down where that is negative."""
+def _motif(ax: plt.Axes, mark: Mark, above: plt.Axes) -> None:
+    """The motif's own logo, in bits, where it stands in the logo of that allele."""
+    chance = mark.matrix
+    bits = 2 + (chance * np.log2(np.maximum(chance, 1e-9))).sum(0)
+    for i, column in enumerate((chance * bits).T):
+        bottom = 0.0
+        for k in np.argsort(column, kind="stable"):
+            _draw_letters(ax, "ACGT"[k], [(mark.offset + i, bottom, column[k])])
+            bottom += column[k]
+    ax.set(xlim=above.get_xlim(), ylim=(0, 2.05), ylabel=f"{mark.verdict}\nbits")
+    where = "alternate" if mark.row else "reference"
+    ax.set_xlabel(f"motif {cut(mark.name)}, as it stands in the {where}")
+
+
+def _draw_letters(ax: plt.Axes, base: str, places: list[tuple[float, float, float]]) -> None:
+    """Letters at x, from a bottom on, of a height."""
+    patches = [
+        PathPatch(_letter(base, x, bottom, height)) for x, bottom, height in places if height
+    ]
+    ax.add_collection(PatchCollection(patches, facecolor=BASES[base], edgecolor="none"))
+
+
+def _letter(base: str, x: float, bottom: float, height: float) -> Outline:
+    """A letter one unit wide about `x`, from `bottom` up by `height`; upside down where that is
+    negative."""
     outline = _OUTLINES[base]
     box = outline.get_extents()
     fitted = Affine2D().translate(-box.x0, -box.y0).scale(0.94 / box.width, height / box.height)
-    return outline.transformed(fitted.translate(x - 0.47, 0))
+    return outline.transformed(fitted.translate(x - 0.47, bottom))
 
 
 _OUTLINES = {base: TextPath((0, 0), base, size=1) for base in BASES}

@@ -10,6 +10,7 @@ import pyarrow as pa
 from veff import tables
 from veff.atomic import aside
 from veff.inputs.reference import Reference
+from veff.motifs.marks import Marks
 from veff.report import figures, tracks
 from veff.scoring import explain
 from veff.scoring.explain import Explanation
@@ -24,11 +25,12 @@ def write(
     tracks_out: Path,
     profiles_out: Path,
     attributions_out: Path,
+    marks: Marks | None = None,
 ) -> None:
     """Write all that is kept of each explanation, one after the other.
 
     Figures are named by the number of the allele in the input (`allele_id`), as are the folders
-    of its tracks. `fasta` is the file of the reference.
+    of its tracks; `marks` are the motifs that they show. `fasta` is the file of the reference.
     """
     profiles, attributions = [explain.profiles([])], [explain.table([])]
     written = []
@@ -38,7 +40,8 @@ def write(
         tracked.mkdir(parents=True)
         for one in explained:
             number = one.allele["allele_id"]
-            figures.draw(one, drawn / f"{number}.png", drawn / f"{number}.svg")
+            mark = marks.of(one) if marks else None
+            figures.draw(one, drawn / f"{number}.png", drawn / f"{number}.svg", mark)
             written.append(tracks.write(tracked, one, reference))
             profiles.append(explain.profiles([one]))
             attributions.append(explain.table([one]))

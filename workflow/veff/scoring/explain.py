@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 import torch
+from tangermeme.ersatz import dinucleotide_shuffle
 
 from veff.cherimoya import attribution, checkpoint, engine
 from veff.inputs.reference import Reference
@@ -22,6 +23,11 @@ from veff.scoring.predict import Folds, Prediction, mean, reverse_complement
 MEANING = (
     "DeepLIFT/SHAP of the log-count, natural log of 1 + count: the mean over the experiment's "
     "folds, and over both strands with reverse_complement, of each one's own"
+)
+KEPT = 30  # bp on each side of the alleles that a transplant keeps
+TRANSPLANTED = (
+    f"logfc of the same change where the window further than {KEPT} bp from it is "
+    "dinucleotide-shuffled: the mean over the shuffles"
 )
 PROFILES = pa.schema(
     [
@@ -53,6 +59,8 @@ SCHEMA = pa.schema(
         ("start", pa.int64()),
         ("bases", pa.string()),
         pa.field("attribution", pa.list_(pa.float32()), metadata={"description": MEANING}),
+        pa.field("logfc", pa.float64(), metadata={"description": "of the variant, log2"}),
+        pa.field("transplanted_logfc", pa.float64(), metadata={"description": TRANSPLANTED}),
     ]
 )
 
@@ -62,16 +70,18 @@ class Explanation:
     """What an experiment predicts for the two alleles of a variant, and why.
 
     In arrays of two rows the first is the reference, the second the alternate. `allele` is a row
-    of the summary; `logfc` the answer of the run's own kind (`How`), and `shown` says in words
-    what else the arrays hold than what this answer was computed from; `start` the 0-based
-    position of the windows' first base; `variant` the number of bases before the alleles in the
-    window, `lengths` those of the alleles after trimming.
+    of the summary; `logfc` the answer of the run's own kind (`How`), `transplanted` the same in
+    shuffled flanks (`TRANSPLANTED`), and `shown` says in words what else the arrays hold than
+    what this answer was computed from; `start` the 0-based position of the windows' first base;
+    `variant` the number of bases before the alleles in the window, `lengths` those of the alleles
+    after trimming.
     """
 
     allele: dict
     contig: str  # as the reference has it
     group: int
     logfc: float
+    transplanted: float
     shown: str
     geometry: Geometry
     start: int
@@ -94,14 +104,6 @@ class Explanation:
         placed[0] = values[0]
         placed[1, t + max(shift, 0) * behind] = values[1, t + max(-shift, 0) * behind]
         return placed
-
-
-def largest(summary: Path, n: int) -> list[dict]:
-    """The `n` alleles with the largest effects; of the same allele given twice, the first."""
-    scored = ds.field("status") == "ok"
-    table = ds.dataset(summary).to_table(filter=scored)
-    order = np.argsort(-np.abs(table["max_logfc"].to_numpy()), kind="stable")[:n]
-    return table.take(order).to_pylist()
 
 
 def explain(
@@ -141,6 +143,7 @@ def _explain(
     columns = [np.array([place[name]]) for name in ("contig", "start", "ref_len")]
     ref, alt, _ = windows.windows(reference, *columns, [place["alt"]], length)
     bases = np.concatenate([ref, alt])
+    lengths = place["ref_len"], len(place["alt"])
     group, logfc, (h, p) = _answer(folds, bases)
     known = np.isin(bases, np.frombuffer(b"ACGT", np.uint8)).all()
     return Explanation(
@@ -148,10 +151,11 @@ def _explain(
         contig=reference.names[place["contig"]],
         group=group,
         logfc=logfc,
+        transplanted=_transplanted(folds, bases, lengths, group, shuffles),
         shown=shown(folds.how, len(folds.predictors), attributed=bool(known)),
         geometry=geometry,
         start=place["start"] - length // 2,
-        lengths=(place["ref_len"], len(place["alt"])),
+        lengths=lengths,
         bases=bases,
         reads=(p.sum(1) * effects.counts(h)[:, None]).cpu().numpy(),
         attribution=_attributions(folds, bases, group, shuffles) if known else None,
@@ -172,6 +176,49 @@ def _answer(folds: Folds, bases: np.ndarray) -> tuple[int, float, Prediction]:
         h, p = predicted[-1] if len(predicted) != len(folds.predictors) else mean(predicted)
         answers.append((group, answer.item(), (h[:2], p[:2])))
     return max(answers, key=lambda one: abs(one[1]))
+
+
+def _transplanted(
+    folds: Folds, bases: np.ndarray, lengths: tuple[int, int], group: int, shuffles: int
+) -> float:
+    """See `TRANSPLANTED`. As many shuffles as are asked for, or as fit one batch."""
+    first = folds.predictors[0]
+    n = min(shuffles, first.batch_size // 2)
+    windows_ = transplants(bases, lengths, n)
+    padded = np.full((first.batch_size, bases.shape[1]), windows.N, np.uint8)
+    padded[: 2 * n] = windows_.reshape(2 * n, -1)
+    predicted = folds.predict(torch.as_tensor(padded, device=first.device), 2 * n)[group]
+    logfc = torch.stack([effects.logfc(h[:n], h[n : 2 * n]) for h, _ in predicted])
+    return folds.answer(logfc)[1].mean().item()
+
+
+def transplants(bases: np.ndarray, lengths: tuple[int, int], n: int) -> np.ndarray:
+    """Both windows [2, L] with `KEPT` bp around their alleles in `n` shuffled surroundings.
+
+    uint8 [2, n, L]. The two rows of a shuffle have the same flanks, as far as their windows go.
+    """
+    half = bases.shape[1] // 2
+    left = half - KEPT
+    ends = [half + length + KEPT for length in lengths]
+    shorter = int(np.argmin(lengths))  # its window reaches furthest
+    flanks = [_shuffled(part, n) for part in (bases[0, :left], bases[shorter, ends[shorter] :])]
+    return np.stack(
+        [
+            np.concatenate([flanks[0], np.tile(own[left:end], (n, 1)), flanks[1]], axis=1)[
+                :, : bases.shape[1]
+            ]
+            for own, end in zip(bases, ends, strict=True)
+        ]
+    )
+
+
+def _shuffled(bases: np.ndarray, n: int) -> np.ndarray:
+    """Dinucleotide shuffles of a sequence, uint8 [n, L]; the first and last bases stay."""
+    letters = np.frombuffer(b"ACGT", np.uint8)
+    one_hot = torch.from_numpy((bases == letters[:, None]).astype(np.int8))
+    found = dinucleotide_shuffle(one_hot[None], n=n, random_state=0, allow_N=True)[0]
+    known, base = (values.numpy() for values in found.max(1))
+    return np.where(known == 1, letters[base], np.uint8(windows.N))
 
 
 def _attributions(folds: Folds, bases: np.ndarray, group: int, shuffles: int) -> np.ndarray:
@@ -235,6 +282,8 @@ def table(explanations: list[Explanation]) -> pa.Table:
             "start": one.start,
             "bases": one.bases[i].tobytes().decode(),
             "attribution": one.attribution[i],
+            "logfc": one.logfc,
+            "transplanted_logfc": one.transplanted,
         }
         for one in explanations
         if one.attribution is not None

@@ -1,0 +1,1 @@
+"""Which motif does an allele gain or lose?"""
