@@ -19,6 +19,7 @@ from veff.inputs.reference import Reference, build
 from veff.models.architecture import Geometry
 from veff.models.experiment import experiments
 from veff.models.sheet import Request
+from veff.motifs.marks import Mark
 from veff.outputs import summary
 from veff.report import figures
 from veff.scoring import explain
@@ -207,6 +208,25 @@ def test_figures_hold_names_as_text_and_come_out_the_same_again(tmp_path, text):
         assert drawn == (tmp_path / f"b.{kind}").read_bytes()
         assert len(drawn) < 500_000
     ElementTree.parse(tmp_path / "a.svg")
+
+
+def test_a_motif_stands_under_the_bases_that_it_fits(tmp_path):
+    """A motif of four bases, three of them sure, 2 bp left of the allele on the other strand."""
+    matrix = np.array([[1, 0, 0, 0.5], [0, 1, 0, 0.5], [0, 0, 1, 0], [0, 0, 0, 0]], float)
+    mark = Mark("a_b$", "lost", matrix[::-1, ::-1], offset=-2, row=0)
+    _, (above, below) = figures.plt.subplots(2)
+    above.set_xlim(-30, 30)
+    figures._motif(below, mark, above)
+    drawn = []
+    for letters in below.collections:
+        box = letters.get_paths()[0].get_extents() if letters.get_paths() else None
+        drawn += [(round(box.x0 + 0.47), round(box.height, 6))] if box else []
+    figures.plt.close("all")
+    assert sorted(drawn) == [(-2, 0.5), (-2, 0.5), (-1, 2), (0, 2), (1, 2)]
+    assert below.get_xlim() == (-30, 30)
+    one = explanation((1, 1), np.ones((2, 1000)))
+    figures.draw(one, tmp_path / "a.png", tmp_path / "a.svg", mark)
+    assert "a_b$" in (tmp_path / "a.svg").read_text()
 
 
 def test_the_largest_effects_are_chosen_without_duplicates(tmp_path):

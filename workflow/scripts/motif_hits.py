@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from veff import autotune, job
+from veff import autotune, job, sums
 from veff.inputs.identity import Input
 from veff.inputs.reference import Reference
 from veff.motifs import hits, motifset
@@ -11,6 +11,7 @@ from veff.outputs import summary
 with job.logged(snakemake.log[0], snakemake.resources.attempt):
     autotune.enable()
     params, files = snakemake.params, snakemake.input
+    sums.check(files.scoreable, *([files.summary] if files.summary else []))
     given = Input.all(params.sha256)
     largest = summary.largest(Path(files.summary), params.top) if files.summary else None
     hits.write(
@@ -20,4 +21,6 @@ with job.logged(snakemake.log[0], snakemake.resources.attempt):
         motifset.read(given.get(params.motifs, params.motifs)),
         ids=largest and [row["allele_id"] for row in largest],
         nulls=params.nulls and params.nulls | {"regions": given.get(params.nulls["regions"])},
+        threads=snakemake.threads,
     )
+    sums.write(snakemake.output[0])

@@ -2,12 +2,13 @@
 
 from pathlib import Path
 
-from veff import autotune, job
+from veff import autotune, job, sums
 from veff.motifs import verdicts
 
 with job.logged(snakemake.log[0], snakemake.resources.attempt):
     autotune.enable()
     files = snakemake.input
+    sums.check(files.alleles, files.hits)
     verdicts.write(
         Path(snakemake.output[0]),
         Path(files.alleles),

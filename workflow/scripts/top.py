@@ -25,7 +25,7 @@ with job.logged(snakemake.log[0], snakemake.resources.attempt):
     from veff.scoring import explain
 
     torch.set_num_threads(snakemake.threads)
-    sums.check(files.summary, files.scoreable)
+    sums.check(files.summary, files.scoreable, *([files.hits] if files.hits else []))
     wanted = Input.all(params.sha256).get(params.motifs, params.motifs)
     rows = summary.largest(Path(files.summary), params.top["n"])
     reference = Reference.open(Path(files.bases).parent)

@@ -7,6 +7,7 @@ from functools import cached_property
 from itertools import chain
 from pathlib import Path
 
+import numba
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -87,12 +88,14 @@ def write(
     *,
     ids: Sequence[int] | None,
     nulls: dict | None,
+    threads: int = 1,
 ) -> None:
     """Write the hits of the alleles with these ids, or of all, to a Parquet table.
 
     `scoreable` is the prepared table; `nulls` has how random SNVs are drawn: `seed`, `scheme`,
     `regions`.
     """
+    numba.set_num_threads(min(threads, numba.config.NUMBA_NUM_THREADS))
     finder = Finder(motifs, reference)
     alleles = pq.read_table(scoreable)
     if ids is not None:

@@ -144,9 +144,15 @@ def similarity(matrices: list[np.ndarray]) -> np.ndarray:
         padded[1, i, :, : one.shape[1]] = one[::-1, ::-1]
     best = np.full((len(matrices),) * 2, -1.0)
     for offset in range(widest):
-        ahead = padded[0, :, :, offset:].reshape(len(matrices), -1)
         for strand in padded:
-            here = strand[:, :, : widest - offset].reshape(len(matrices), -1)
-            np.maximum(best, ahead @ here.T, out=best)
-    # A negative offset is a positive one of the pair the other way round.
-    return np.maximum(best, best.T)
+            np.maximum(best, _overlap(padded[0], strand, offset), out=best)
+            np.maximum(best, _overlap(strand, padded[0], offset).T, out=best)
+    return best
+
+
+def _overlap(ahead: np.ndarray, behind: np.ndarray, offset: int) -> np.ndarray:
+    """Sums of products of matrices [n, 4, width], those of the first from column `offset` on."""
+    width = ahead.shape[2] - offset
+    parts = ahead[:, :, offset:], behind[:, :, :width]
+    one, other = (part.reshape(len(part), -1) for part in parts)
+    return one @ other.T

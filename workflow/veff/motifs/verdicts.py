@@ -15,7 +15,7 @@ from veff.scoring import columns
 from veff.scoring.columns import Column
 
 ALPHA = 0.05  # a larger p-value is no verdict
-LEAST = 0.5  # nor is less evidence, in orders of magnitude
+LEAST = 1  # nor is a smaller change of the score, in bits
 USED = 5  # times the share of an average stretch of the window: what the model uses
 NONE = "none"
 VERDICTS = ("gained", "lost", "strengthened", "weakened", NONE)
@@ -42,8 +42,8 @@ COLUMNS = {
     "verdict": Column(
         pa.string(),
         f"{', '.join(VERDICTS)}: by which sequence has a hit (p < {HIT:g}) that the model uses; "
-        f"none too where evidence is below {LEAST}, or pval (without attributions max_pval) above "
-        f"{ALPHA}",
+        f"none too where change is below {LEAST} bit, or pval (without attributions max_pval) "
+        f"above {ALPHA}",
     ),
     "logfc": Column(pa.float64(), "of the allele in that experiment", "log2"),
     "transplanted_logfc": Column(
@@ -113,10 +113,10 @@ def judge(rows: pd.DataFrame, explained: dict[int, list[dict]]) -> pd.DataFrame:
     p = np.where(attributed, rows["pval"], rows["max_pval"]).astype(float)
     verdict = np.select(
         [
-            (np.abs(rows["evidence"]) < LEAST) | (p > ALPHA) | ~counts.any(0),
+            (np.abs(rows["change"]) < LEAST) | (p > ALPHA) | ~counts.any(0),
             ~counts[0],
             ~counts[1],
-            rows["evidence"] > 0,
+            rows["change"] > 0,
         ],
         [NONE, "gained", "lost", "strengthened"],
         "weakened",
