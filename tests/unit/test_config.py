@@ -64,7 +64,6 @@ def test_the_users_configuration_sets_nothing_that_decides_a_result():
         ),
         ({None: {"n": 5}}, "config: null: YAML reads this word as no key; what you mean is nulls"),
         ({"motifs": {"set": "no.meme"}}, "config: motifs.set: there is no file"),
-        ({"motifs": {"set": "jaspar"}, "top": {"n": 0}}, "config: motifs: top.n is 0; give alle"),
         ({"nulls": "none", "fdr": 0.1}, "config: fdr: there are no p-values with nulls: none"),
         ({"fdr": 0}, "config: fdr: got 0; allowed: number or null"),
         ({"variants": 3}, "config: variants: got 3; allowed: string"),

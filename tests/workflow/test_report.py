@@ -1,5 +1,6 @@
 """What people look at, of the demo: the report, the figures, Snakemake's own report."""
 
+import csv
 import zipfile
 
 import numpy as np
@@ -8,6 +9,7 @@ import pyBigWig
 import pytest
 
 import browser
+from project import DEMO
 
 
 def top(demo, n=3):
@@ -40,6 +42,22 @@ def test_tracks_hold_the_profiles_of_the_alleles_drawn(demo):
                 found = file.values(row["contig"], first, last)
             expected = np.array(row[kind], float)[first - row["start"] : last - row["start"]]
             assert found == pytest.approx(expected, nan_ok=True)
+
+
+def test_the_planted_motif_of_each_allele_drawn_is_named(demo):
+    with open(DEMO / "truth.tsv", newline="") as file:
+        truth = dict(enumerate(csv.DictReader(file, delimiter="\t")))
+    rows = pq.read_table(demo.outdir / "motifs.parquet").to_pylist()
+    first = {row["allele_id"]: row for row in reversed(rows)}
+    assert set(first) == {row["allele_id"] for row in top(demo)}
+    for number, row in first.items():
+        assert row["motif"] == truth[number]["motif"]
+        attributed = row["experiment"] is not None
+        said = ("gained", "lost") if attributed else ("strengthened", "weakened")
+        assert row["verdict"] == said[truth[number]["class"] == "breaks"]
+        assert row["effect_kept"] == (True if attributed else None)
+        drawn = (demo.outdir / "top" / f"{number}.svg").read_text()
+        assert (f"motif {row['motif']}, as it stands" in drawn) == attributed
 
 
 def test_the_report_works_in_a_browser_and_shows_the_figures(demo, chromium):

@@ -2,6 +2,7 @@
 # which motifs are drawn; verdicts need the attributions that come with these.
 MOTIFS = config["motifs"]
 OF_ALL = MOTIFS["alleles"] == "all"
+LOOKED_FOR = bool(MOTIFS["set"] and (OF_ALL or TOP))
 
 
 rule motif_hits:
@@ -22,7 +23,7 @@ rule motif_hits:
     resources:
         **asks(to_go_through(tables=1)),
     params:
-        motifs=MOTIFS["set"],
+        motifs=lambda wildcards: MOTIFS["set"],
         top=TOP,
         nulls=NULLS and {key: NULLS[key] for key in ("seed", "scheme", "regions")},
         sha256=sha256(MOTIF_FILE, NULLS.get("regions")),

@@ -5,7 +5,8 @@ rule top:
         bases=rules.reference.output.bases,
         models=rules.models.output.models,
         setup=rules.setup_top.output[0],
-        hits=rules.motif_hits.output[0] if MOTIFS["set"] else [],
+        hits=rules.motif_hits.output[0] if LOOKED_FOR else [],
+        motifs=ancient(MOTIF_FILE or []),
     output:
         figures=report(
             directory(f"{OUT}/top"),
@@ -28,7 +29,7 @@ rule top:
     params:
         how=HOW,
         top=config["top"],
-        motifs=MOTIFS["set"],
+        motifs=lambda wildcards: MOTIFS["set"] if LOOKED_FOR else None,
         sha256=sha256(MOTIF_FILE),
     script:
         "../scripts/top.py"

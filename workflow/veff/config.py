@@ -62,15 +62,9 @@ def check(config: dict, schema: dict) -> None:
             _check_file(key, config.get(key))
     for key, path in config.get("annotations", {}).items():
         _check_file(f"annotations.{key}", path)
-    motifs = config.get("motifs", {})
-    if motifs.get("set") != "jaspar":
-        _check_file("motifs.set", motifs.get("set"))
-    if (
-        motifs.get("set")
-        and motifs.get("alleles") != "all"
-        and config.get("top", {}).get("n") == 0
-    ):
-        raise InputError("config: motifs: top.n is 0; give alleles: all, or a larger top.n")
+    motifs = config.get("motifs", {}).get("set")
+    if motifs != "jaspar":
+        _check_file("motifs.set", motifs)
     nulls = config.get("nulls")
     if isinstance(nulls, dict):
         _check_file("nulls.regions", nulls.get("regions"))
