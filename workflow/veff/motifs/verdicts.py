@@ -16,7 +16,7 @@ from veff.scoring.columns import Column
 
 ALPHA = 0.05  # a larger p-value is no verdict
 LEAST = 1  # nor is a smaller change of the score, in bits
-USED = 5  # times the share of an average stretch of the window: what the model uses
+USED = 10  # times the share of an average stretch of the window: what the model uses
 NONE = "none"
 VERDICTS = ("gained", "lost", "strengthened", "weakened", NONE)
 SHARE = "abs(sum of the attribution over the motif's place) / sum of abs over the window"
