@@ -42,10 +42,11 @@ def blocks(page, language):
 
 
 def commands(page):
-    """The commands of a page, one by one, as lists of words."""
+    """The commands of a page, one by one, as lists of words, but those shown to fail."""
     texts = blocks(page, "bash")
     for text in blocks(page, "console"):
-        texts.append("\n".join(line[2:] for line in text.splitlines() if line.startswith("$ ")))
+        shown = re.findall(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", text, re.M)
+        texts += [command for command, said in shown if not said.startswith("error: ")]
     for line in "\n".join(texts).replace("\\\n", " ").splitlines():
         for command in re.split(r"\s&&\s", line):
             if words := shlex.split(command, comments=True):
@@ -65,8 +66,10 @@ def clone(tmp_path_factory):
     folder = tmp_path_factory.mktemp("clone")
     for name in ("config", "envs", "gpu", "resources", "workflow"):
         (folder / name).symlink_to(ROOT / name)
-    for name, own in {"variants.vcf.gz": "my.vcf.gz", "genome.fa.gz": "hg38.fa"}.items():
-        shutil.copy(DEMO / name, folder / own)
+    for own in ("my.vcf.gz", "my.vcf"):
+        shutil.copy(DEMO / "variants.vcf.gz", folder / own)
+    for own in ("hg38.fa", "genome.fa"):
+        shutil.copy(DEMO / "genome.fa.gz", folder / own)
     shutil.copy(DEMO / "models.tsv", folder / "my_models.tsv")
     return folder
 
@@ -132,6 +135,13 @@ def git(words, clone, tmp_path):
     assert words[2].endswith("/cherimoya-veff.git")
 
 
+def printf(words, clone, tmp_path):
+    """Another row for the model sheet of the clone."""
+    assert words[2:] == [">>", "my_models.tsv"]
+    _, checkpoint = words[1].removesuffix(r"\n").split(r"\t")
+    assert (ROOT / checkpoint).is_file()
+
+
 def cd(words, clone, tmp_path):
     assert words == ["cd", "cherimoya-veff"]
 
@@ -143,7 +153,8 @@ def source(words, clone, tmp_path):
 
 
 CHECKS = {
-    check.__name__: check for check in (snakemake, make, list_models, python, git, cd, source)
+    check.__name__: check
+    for check in (snakemake, make, list_models, python, git, printf, cd, source)
 }
 CHECKS[".venv/bin/python"] = python
 ON_RESULTS = ("bcftools", "vep")
@@ -153,6 +164,29 @@ ON_RESULTS = ("bcftools", "vep")
 def test_a_command_runs(words, clone, tmp_path):
     if words[0] not in ON_RESULTS:
         CHECKS[words[0]](words, clone, tmp_path)
+
+
+def test_a_fault_is_told_as_the_tutorial_shows_it(clone):
+    """Its last line, as far as the page has it."""
+    (command, error), *more = re.findall(
+        r"^\$ (.*)\n(error: .*?)…?$", (ROOT / "docs/tutorial.md").read_text(), re.M
+    )
+    assert not more
+    words = [sys.executable, "-m", *shlex.split(command), "-n"]
+    with pytest.raises(AssertionError) as failed:
+        runs(words, clone)
+    assert error in str(failed.value)
+
+
+def test_the_tutorial_shows_what_the_demo_ends_with(demo):
+    def effects(text):
+        """Places, alleles and experiments of the lines of a run's last table."""
+        lines = re.findall(r"^  (sim\w)\s+(\d+)\s+(\S+)\s+-?[\d.]+\s.*\s(\w+)$", text, re.M)
+        return lines[:10]
+
+    shown = effects((ROOT / "docs/tutorial.md").read_text())
+    assert len(shown) == 10
+    assert shown == effects(demo.said)
 
 
 def test_no_page_is_without_its_commands():
