@@ -1,6 +1,7 @@
 """What people look at, of the demo: the report, the figures, Snakemake's own report."""
 
 import csv
+import html
 import zipfile
 
 import numpy as np
@@ -58,6 +59,16 @@ def test_the_planted_motif_of_each_allele_drawn_is_named(demo):
         assert row["effect_kept"] == (True if attributed else None)
         drawn = (demo.outdir / "top" / f"{number}.svg").read_text()
         assert (f"motif {row['motif']}, as it stands" in drawn) == attributed
+
+
+def test_each_allele_drawn_is_said_in_words(demo):
+    rows = pq.read_table(demo.outdir / "words.parquet").to_pylist()
+    assert [row["allele_id"] for row in rows] == [row["allele_id"] for row in top(demo)]
+    page = html.unescape((demo.outdir / "report.html").read_text())
+    for row, of in zip(top(demo), rows, strict=True):
+        verb = "lowers" if row["max_logfc"] < 0 else "raises"
+        assert f"{row['chrom']}:{row['pos']} {verb} the predicted reads" in of["words"]
+        assert of["words"] in page
 
 
 def test_the_report_works_in_a_browser_and_shows_the_figures(demo, chromium):

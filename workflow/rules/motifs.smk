@@ -46,3 +46,23 @@ rule motifs:
         **asks(to_go_through(tables=1)),
     script:
         "../scripts/motifs.py"
+
+
+# One sentence on each of the largest effects.
+rule words:
+    input:
+        summary=rules.collect.output.summary,
+        scores=rules.collect.output.scores,
+        motifs=rules.motifs.output[0] if LOOKED_FOR else [],
+    output:
+        f"{OUT}/words.parquet",
+    log:
+        f"{OUT}/logs/words.log",
+    conda:
+        "../../envs/cpu.yaml"
+    resources:
+        **asks(to_go_through(tables=1)),
+    params:
+        top=TOP,
+    script:
+        "../scripts/words.py"

@@ -53,6 +53,7 @@ rule report:
         aliases=ALIASES,
         content=content_of("report", config["contig_aliases"], *SHOWN_AROUND),
         top=rules.top.output.figures if TOP else [],
+        words=rules.words.output[0] if TOP else [],
         profiles=rules.top.output.profiles if TOP else [],
         genes=ancient(ANNOTATIONS.get("genes", [])),
         peaks=ancient(ANNOTATIONS.get("peaks", [])),

@@ -15,3 +15,4 @@ with job.logged(snakemake.log[0], snakemake.resources.attempt):
         Path(files.hits),
         Path(files.attributions) if files.attributions else None,
     )
+    sums.write(snakemake.output[0])

@@ -12,7 +12,7 @@ with job.logged(snakemake.log[0], snakemake.resources.attempt):
     given = Input.all(snakemake.params.sha256)
     aliases = given[files.aliases] if files.aliases else None
     tables = (files.alleles, files.summary, files.scores, files.folds, *files.nulls)
-    sums.check(*tables, *([files.profiles] if files.profiles else []))
+    sums.check(*tables, *([files.profiles, files.words] if files.profiles else []))
     report.build(
         Path(snakemake.output[0]),
         alleles=Path(files.alleles),
@@ -25,6 +25,7 @@ with job.logged(snakemake.log[0], snakemake.resources.attempt):
         nulls=map(Path, files.nulls),
         figures=sorted(Path(files.top).glob("*.png")) if files.top else (),
         profiles=Path(files.profiles) if files.profiles else None,
+        words=Path(files.words) if files.words else None,
         genes=given[files.genes] if files.genes else None,
         peaks=given[files.peaks] if files.peaks else None,
         peaks_of={name: given[path] for name, path in snakemake.params.peaks_of.items()},

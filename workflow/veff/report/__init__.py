@@ -76,6 +76,7 @@ def build(
     nulls: Iterable[Path] = (),
     figures: Iterable[Path] = (),
     profiles: Path | None = None,
+    words: Path | None = None,
     genes: Path | None = None,
     peaks: Path | None = None,
     peaks_of: Mapping[str, Path] = MappingProxyType({}),
@@ -84,8 +85,9 @@ def build(
 
     `alleles`, `summary`, `scores` and `folds` are the run's tables, `provenance` its record and
     `experiments` what the model sheet says of each experiment; `nulls` are the files of the
-    experiments' nulls, `figures` PNGs named by `allele_id`, and `profiles` the table of what is
-    predicted for these; `genes`, `peaks` and `peaks_of` are what `locus.around` takes. The page
+    experiments' nulls, `figures` PNGs named by `allele_id`, `profiles` the table of what is
+    predicted for these and `words` that of what is said of them; `genes`, `peaks` and `peaks_of`
+    are what `locus.around` takes. The page
     has the name of the folder that `out` is in. What the input says is shown as text, cut to a
     length, and the page forbids the browser to load anything from elsewhere.
     """
@@ -132,7 +134,7 @@ def build(
         has_max_p=has_max_p,
         has_null=any(one.null.any() for one in found.answers),
         annotations=found.kept.annotations,
-        figures=_figures(found, pictures),
+        figures=_figures(found, pictures, words),
         experiments=len(names),
         autotune=autotune.last_line(record["scoring"]["autotune"]),
         style=Markup((HERE / "page.css").read_text()),
@@ -240,12 +242,14 @@ def _histograms(found: Numbers) -> list[str]:
     return [one.name for one in sorted(found.answers, key=lambda one: -one.largest)[:N_HISTOGRAMS]]
 
 
-def _figures(found: Numbers, figures: dict[int, Path]) -> list[dict]:
-    """The pictures of top alleles, from the largest effect on."""
+def _figures(found: Numbers, figures: dict[int, Path], words: Path | None) -> list[dict]:
+    """The pictures of top alleles, from the largest effect on, and what is said of each."""
+    said = dict(zip(*pq.read_table(words).to_pydict().values(), strict=True)) if words else {}
     return [
         {
             "id": row["allele_id"],
             "name": label(row),
+            "words": said.get(row["allele_id"], ""),
             "png": base64.b64encode(figures[row["allele_id"]].read_bytes()).decode(),
         }
         for row in found.kept.alleles.select(LABELLED).to_pylist()

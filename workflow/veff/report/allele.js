@@ -154,7 +154,8 @@ function strip(folds, logfc, furthest) {
 // The figure, or why there is none.
 function profiles({ data }, i) {
   const heading = "Profiles and attributions";
-  const image = get(`figure-${data.allele_id[i]}`)?.querySelector("img");
+  const figure = get(`figure-${data.allele_id[i]}`);
+  const image = figure?.querySelector("img");
   if (!image) {
     const why = data.figures
       ? `Drawn for the ${number(data.figures)} alleles with the largest effects; this one is ` +
@@ -166,5 +167,6 @@ function profiles({ data }, i) {
   const hint = el("span", { class: "narrow" }, "Scroll sideways for more. ");
   const drawn = el("div", { class: "scroll" }, el("img", { src: image.src, alt: image.alt }));
   const caption = el("figcaption", { class: "screen" }, hint, back);
-  return { heading, content: [el("figure", {}, drawn, caption)] };
+  const words = el("p", {}, figure.querySelector(".words")?.textContent || "");
+  return { heading, content: [words, el("figure", {}, drawn, caption)] };
 }
