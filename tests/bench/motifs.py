@@ -2,9 +2,10 @@
 
     python tests/bench/motifs.py [--alleles 100000] [--motifs 2000] [--threads 2]
 
-The motifs are JASPAR 2026's core vertebrates, repeated until there are as many as are asked for, in
-the families of the first round. The alleles are SNVs, and one in ten an insertion or deletion, in a
-random genome. Null and hits are made as the workflow makes them. Writes results/motifs.json.
+The motifs are JASPAR 2026's core vertebrates, repeated until there are as many as are asked for,
+in the families of the first round. The alleles are SNVs, and one in ten an insertion or deletion,
+in a random genome. Null and hits are made as the workflow makes them; results/motifs.json has the
+seconds.
 """
 
 import argparse

@@ -95,6 +95,19 @@ def test_the_best_fit_to_each_sequence_is_that_of_memelites_fimo():
     assert compared > 200
 
 
+def test_the_p_value_of_a_perfect_fit_is_that_of_one_sequence():
+    """Its score may lie above the last bin that memelite has a p-value for: there it says 0."""
+    rng = np.random.default_rng(8)
+    for width in (4, 9, 20):
+        matrix = rng.dirichlet([0.3] * 4, width).T
+        bases = ACGT[np.r_[np.zeros(20, int), matrix.argmax(0), np.zeros(20, int)]]
+        ends = np.array([[width], [width]])
+        best = Scanner(as_set({"m": matrix})).best(np.stack([bases] * 2)[:, None], 20, ends)
+        assert np.isfinite(best.log_p).all()
+        assert (best.log_p >= -2 * width).all()
+        assert (best.log_p < -2 * width + 3).all()
+
+
 def first_rows(rows, explained):
     judged = verdicts.judge(rows.filter(pa.compute.is_valid(rows["motif"])).to_pandas(), explained)
     return judged.drop_duplicates("allele_id").set_index("allele_id")

@@ -114,6 +114,7 @@ def _scan(
             size = tables_at[table + 1] - tables_at[table]
             found = min(max(int(best / bin_size) - smallest[table], 0), size - 1)
             score[m, i] = best
-            log_p[m, i] = min(tables[tables_at[table] + found], 0.0)
+            # Rounded to bins, the best score may lie above all: no sequence is rarer than one.
+            log_p[m, i] = min(max(tables[tables_at[table] + found], -2.0 * width), 0.0)
             offset[m, i] = at
             reverse[m, i] = on_reverse
