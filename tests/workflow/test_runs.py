@@ -144,6 +144,7 @@ def test_a_dry_run_ends_with_the_plan_which_on_a_cluster_counts_on_its_gpus(done
 def test_until_prepare_stops_after_the_checks(small):
     said = small.run("--until", "prepare", **small.files)
     assert "plan: alleles not yet counted" in said
+    assert "\n17 alleles: 17 ok (" in said
     assert (small.outdir / "alleles.parquet").exists()
     assert not (small.outdir / "parts").exists()
 
