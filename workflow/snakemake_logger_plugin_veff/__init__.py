@@ -119,6 +119,7 @@ class LogHandler(LogHandlerBase):
             self.line.reset(every)
             self.line.initial = done
         if every:
+            self.line.total = every  # other than at first where the alleles are prepared again
             known = done - self.line.initial >= SOON * (every - self.line.initial)
             scoring = SCORING.replace("{left}", "{remaining}" if known else "?")
             self.line.bar_format = scoring if done < every else SCORED
