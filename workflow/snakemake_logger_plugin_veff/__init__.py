@@ -12,7 +12,6 @@ from collections import Counter
 
 from snakemake_interface_logger_plugins.base import LogHandlerBase
 from snakemake_interface_logger_plugins.common import LogEvent
-from tqdm import tqdm
 
 SCORING = "{percentage:3.0f} %|{bar:20}| {n:,} of {total:,} alleles x experiments, "
 SCORING += "{left} left: {desc}"
@@ -58,6 +57,8 @@ class LogHandler(LogHandlerBase):
     needs_rulegraph = False
 
     def __post_init__(self) -> None:
+        from tqdm import tqdm  # Snakemake, which loads each plugin, may be alone
+
         self.stream = sys.stdout if self.common_settings.stdout else sys.stderr
         terminal = self.stream.isatty()
         self.line = tqdm(
@@ -94,7 +95,7 @@ class LogHandler(LogHandlerBase):
 
     def say(self, text: str) -> None:
         """Print a text above the line."""
-        tqdm.write(text.rstrip("\n"), file=self.stream)
+        self.line.write(text.rstrip("\n"), file=self.stream)
 
     def follow(self, record: logging.LogRecord) -> None:
         """Note which jobs run and what they have done, and show it."""
