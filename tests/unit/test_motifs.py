@@ -310,6 +310,26 @@ def without_attribution(number):
     return SimpleNamespace(allele={"allele_id": number}, attribution=None)
 
 
+def test_without_nulls_there_is_no_p_value_and_a_verdict_by_the_hits_alone(demo):
+    finder, _, alleles, _, _ = demo
+    rows = pa.concat_tables(finder.hits(alleles, None))
+    assert rows["pval"].null_count == rows["max_pval"].null_count == len(rows)
+    judged = verdicts.judge(rows.filter(pa.compute.is_valid(rows["motif"])).to_pandas(), {})
+    for row in judged.to_dict("records"):
+        before, after = row["ref_pval"] < hits.HIT, row["alt_pval"] < hits.HIT
+        both = "strengthened" if row["change"] > 0 else "weakened"
+        expected = both if before and after else "gained" if after else "lost"
+        assert row["verdict"] == (expected if abs(row["change"]) >= 1 else "none")
+
+
+@pytest.mark.parametrize("scheme", ["uniform", "shuffled"])
+def test_random_snvs_can_stand_in_shuffled_flanks(demo, monkeypatch, scheme):
+    monkeypatch.setattr(hits, "N_NULL", 50)
+    null = demo[0].null(seed=3, scheme=scheme, regions=None)
+    assert null.evidence.shape == (3, 50)
+    assert np.isfinite(null.evidence).all()
+
+
 def test_an_allele_without_a_hit_has_a_row_that_says_so(demo, tmp_path):
     _, _, alleles, truth, rows = demo
     pq.write_table(rows, tmp_path / "hits.parquet")
