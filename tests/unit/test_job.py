@@ -1,5 +1,6 @@
 """What a run that failed says last."""
 
+import errno
 import logging
 import os
 import subprocess
@@ -78,6 +79,21 @@ def test_what_may_pass_is_tried_again(logs):
     path = logs / "download.log"
     assert attempt(path, 1, Passing("the hub does not answer")) == (1, True)
     assert attempt(path, 2) == (0, True)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 9 bytes"),
+        OSError(errno.ENOMEM, os.strerror(errno.ENOMEM)),
+        ImportError("libtorch_cpu.so: failed to map segment from shared object"),
+        MemoryError(),
+    ],
+)
+def test_whoever_says_that_memory_is_out_the_job_says_it_in_words(logs, error):
+    assert attempt(logs / "score.log", 1, error) == (1, True)
+    assert job.last_words(logs, 0).startswith("error in score: out of memory: give it more")
+    assert attempt(logs / "score.log", 2) == (0, True)
 
 
 DIES = """

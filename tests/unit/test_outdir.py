@@ -1,5 +1,6 @@
 """A run writes over, and removes, only what runs of ours wrote, and one run at a time."""
 
+import errno
 import os
 import subprocess
 import sys
@@ -93,3 +94,12 @@ def test_a_killed_run_leaves_no_lock(tmp_path, holder):
 def test_a_process_claims_a_folder_again(tmp_path):
     outdir.claim(tmp_path)
     outdir.claim(tmp_path)
+
+
+def test_a_file_system_without_locks_is_told_of(tmp_path, monkeypatch, caplog):
+    def refuse(*_):
+        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+
+    monkeypatch.setattr(outdir.fcntl, "flock", refuse)
+    outdir.claim(tmp_path)
+    assert f"outdir {tmp_path}: its file system takes no lock (No locks available)" in caplog.text

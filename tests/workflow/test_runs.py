@@ -1,6 +1,7 @@
 """What a run does when it is cut differently, killed, fed nothing, or told nonsense."""
 
 import os
+import re
 import shutil
 import signal
 import time
@@ -60,12 +61,30 @@ def chunks(project):
     return pq.ParquetFile(project.outdir / "prepared/scoreable.parquet").num_row_groups
 
 
-def test_three_chunks_give_the_bytes_of_one(done):
+# Too little memory for the first scoring job, which bash obeys before it starts Python.
+LIMIT = """
+if [[ $BASH_EXECUTION_STRING == *.score.py* ]] && mkdir {} 2>/dev/null; then
+    export OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1
+    ulimit -d 200000
+fi
+"""
+
+
+def test_three_chunks_give_the_bytes_of_one_though_one_was_first_out_of_memory(done, monkeypatch):
     whole = results(done.outdir)
     assert chunks(done) == 1
-    done.run(*TARGETS, **done.files, chunk_size=6)
+    limit = done.write("limit.sh", LIMIT.format(done.folder / "limited"))
+    monkeypatch.setenv("BASH_ENV", str(limit))
+    said = done.run(*TARGETS, "--retries", "1", **done.files, chunk_size=6)
     assert chunks(done) == 3
     assert results(done.outdir) == whole
+    assert said.count("error: out of memory: give it more") == 1
+    assert "Traceback" not in said
+    asked = re.findall(
+        r"^rule score:\n(?:    .*\n)*?    resources: .*mem_mb=(\d+)", said, re.MULTILINE
+    )
+    first = int(asked[0])
+    assert sorted(map(int, asked)) == [first] * 3 + [2 * first]
 
 
 def test_a_killed_run_goes_on_where_it_was_and_seventeen_chunks_give_the_bytes_of_one(done):

@@ -14,7 +14,7 @@ from snakemake.utils import validate
 from veff import config as settings
 from veff import atomic, forecast, job, outdir, plan, progress, resources
 from veff.inputs import identity, notations
-from veff.models import acceptance, sheet
+from veff.models import acceptance, catv1, experiment, sheet
 from veff.scoring.how import How
 from veff.errors import InputError
 
@@ -93,7 +93,7 @@ def scratch():
 
 @functools.cache
 def identities():
-    """The SHA-256 of each file that the user named, as it was when the run began.
+    """The SHA-256 of each file that the user named or the hub gave, when the run began.
 
     It is first asked for while the graph of jobs is built. Where that is to be carried out, the
     folder of the results is claimed with it.
@@ -106,12 +106,16 @@ def identities():
         *(NULLS.get("regions"), *ANNOTATIONS.values(), *peaks_of(EXPERIMENTS).values()),
         MOTIF_FILE,
         *(path for one in EXPERIMENTS for path in one.files),
+        *(cached := in_the_hubs_cache()),
     ]
     try:
         if carried_out():
             outdir.claim(Path(OUT))
         sheet_too = {config["models"]: SHEET.sha256}
-        return identity.now(filter(None, named), HASHES, carried_out(), sheet_too)
+        found = identity.now(filter(None, named), HASHES, carried_out(), sheet_too)
+        if carried_out():
+            catv1.mend(cached.values(), found)
+        return found
     except InputError as error:
         sys.exit(f"error: {error}")  # an exception would come out with a traceback
 
@@ -326,6 +330,13 @@ def checkpoint_files(wildcards):
 def from_hub(bundle):
     """The names of a bundle's checkpoints in CATv1's repository."""
     return [name for one in BUNDLES[bundle] for name in one.from_hub]
+
+
+def in_the_hubs_cache():
+    """The checkpoints from CATv1 that earlier jobs inspected and that are still there, by path."""
+    known = [Path(OUT, "models", bundle, "models.json") for bundle in BUNDLES]
+    read = [one for path in known if path.is_file() for one in experiment.read(path)]
+    return {one.path: one for one in read if one.file and Path(one.path).is_file()}
 
 
 def downloads(wildcards):

@@ -19,6 +19,8 @@ MORE = (
 )
 REFUSED = 2  # the exit status of a job whose input is wrong
 FAULT = "the job failed"
+# What PyTorch, the system and the loader of libraries say in place of a MemoryError.
+_NO_MEMORY = re.compile("an(no|')t allocate memory|failed to map segment|std::bad_alloc")
 _ERROR = re.compile(r"[\d-]+ [\d:,]+ ERROR (.*)")
 
 
@@ -62,13 +64,13 @@ def logged(path: str | Path, attempt: int = 1) -> Iterator[None]:
             sys.exit(1)
         atomic.write_text(refused, str(error))
         sys.exit(REFUSED)
-    except MemoryError:
+    except Exception as error:
+        if not (isinstance(error, MemoryError) or _NO_MEMORY.search(str(error))):
+            logging.exception(FAULT)
+            raise
         logging.error("out of memory: %s", MORE)
         print(f"error: out of memory: {MORE}", file=sys.stderr)
         sys.exit(1)
-    except Exception:
-        logging.exception(FAULT)
-        raise
     finally:
         running.unlink(missing_ok=True)
 

@@ -6,6 +6,7 @@ lasts. The system gives the lock up with the process, however that ends.
 
 import fcntl
 import json
+import logging
 import os
 import time
 from pathlib import Path
@@ -70,8 +71,8 @@ def claim(outdir: Path) -> None:
     """Mark the folder as ours, and keep other runs from it until this process ends.
 
     Raises `InputError` that names the run that has it. Over NFS and other network file systems
-    the lock holds between nodes as far as these carry `flock`; where they refuse it, there is
-    none.
+    the lock holds between nodes as far as these carry `flock`; where they refuse it there is
+    none, which a warning says.
     """
     folder = outdir.resolve()
     if folder in _held:
@@ -86,8 +87,13 @@ def claim(outdir: Path) -> None:
             f"outdir {outdir}: another run writes there, {_who(outdir / LOCK)}; wait for its end, "
             "or give another outdir"
         ) from None
-    except OSError:
-        pass  # a file system without locks
+    except OSError as error:
+        logging.warning(
+            "outdir %s: its file system takes no lock (%s), so see to it that no other run "
+            "writes there meanwhile",
+            outdir,
+            error.strerror,
+        )
     _held[folder] = file
     since = time.strftime("%Y-%m-%d %H:%M:%S %z")
     run = {"host": os.uname().nodename, "pid": os.getpid(), "since": since, "from": os.getcwd()}

@@ -80,6 +80,11 @@ def lines(path: Path) -> Iterator[bytes]:
                     line.encode() for line in io.TextIOWrapper(stream, "utf-16", newline="\n")
                 )
             for number, line in enumerate(stream, 1):
+                if number == 1 and not line.endswith(b"\n") and b"\r" in line.rstrip(b"\r"):
+                    raise InputError(
+                        f"{path}: lines end with a carriage return (CR) alone, as on a Mac of "
+                        "old; write them with newlines: tr '\\r' '\\n'"
+                    )
                 yield line.removeprefix(codecs.BOM_UTF8) if number == 1 else line
     except (EOFError, zlib.error, OSError, UnicodeDecodeError) as error:
         raise InputError(

@@ -12,10 +12,12 @@ import logging
 import os
 import re
 import time
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from veff.errors import InputError, Passing
+from veff.models.experiment import Checkpoint
 
 REPOSITORY = "programmable-genomics/CATv1"
 LICENCE = "CC-BY-4.0"
@@ -109,6 +111,20 @@ def download(names: list[str], revision: str) -> dict[str, dict[str, str]]:
             record[name] = {"error": str(error)}
             logging.error("%s", error)
     return record
+
+
+def mend(cached: Iterable[Checkpoint], sha256: Mapping[str, str]) -> None:
+    """Fetch again each checkpoint that is no more in the client's cache as it was inspected.
+
+    `sha256` is what their files have now, by path. Of one that cannot be had a warning tells, and
+    the jobs that need it stop at it.
+    """
+    for one in cached:
+        if sha256[one.path] != one.sha256:
+            try:
+                fetch(one.file, one.commit, (0,))
+            except InputError as error:
+                logging.warning("%s: changed since it was fetched; %s", one.path, error)
 
 
 @functools.cache
