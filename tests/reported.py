@@ -139,10 +139,10 @@ class Run:
         }
         self.path("provenance.json").write_text(json.dumps(record))
 
-    def report(self, length=4, **more):
-        """The report, on a reference whose two contigs have so many bases."""
+    def report(self, length=4, contig="1", **more):
+        """The report, on a reference whose first contig has so many bases."""
         fasta = self.path("genome.fa")
-        fasta.write_text(f">1\n{'ACGT' * (length // 4)}\n>2\nACGT\n")
+        fasta.write_text(f">{contig}\n{'ACGT' * (length // 4)}\n>2\nACGT\n")
         reference.build(fasta, self.path("reference"))
         tables = ("alleles", "summary", "scores", "folds")
         report.build(

@@ -19,6 +19,8 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
+import browser
+from reported import Run
 from tiny import a_fold
 from veff import tables
 from veff.errors import InputError
@@ -27,6 +29,7 @@ from veff.inputs.record import MOST_ALTS, Malformed
 from veff.inputs.reference import Reference
 from veff.models import sheet
 from veff.models.experiment import Experiment
+from veff.names import cut
 from veff.outputs import collect, info, nearby, vcf
 from veff.scoring import columns
 
@@ -314,6 +317,43 @@ def test_the_names_of_an_experiment_and_of_a_gene(tmp_path, experiment, gene):
     fields = check(tmp_path, "rs1", "c", experiment, gene)
     if experiment != ".":  # a VCF's word for none
         assert fields["CHERI_MAX_EXP"] == (experiment.translate(info.UNSAFE),)
+
+
+# What the report's table has of its alleles.
+SHOWN = """() => [...document.querySelector("table.top").tBodies[0].rows].map((row) => [
+  row.querySelector("a").textContent, row.querySelector("small").textContent,
+  ...[...row.cells].map((cell) => cell.textContent)])"""
+
+
+@settings(KINDS, max_examples=2)
+@given(st.lists(CELL.map(str.strip).filter(bool), min_size=20, max_size=20))
+@example(["</script><script>window.ran = 1</script>", "{{7*7}}", "\u202ea", "&amp;", "<td>"] * 4)
+def test_the_texts_of_a_report_as_chromium_shows_them(chromium, tmp_path, texts):
+    """Of a contig, an ID, a gene and an experiment; long ones are cut."""
+    n, contig = len(texts), "c" + re.sub(r"\s", "", texts[0])
+    genes = [f"g{text}" for text in texts] + ["-"]
+
+    def name(own):
+        """Each ID has another text."""
+        return own + " " + texts[int(re.sub(r"\D", "", own) or 0) % n]
+
+    named = Run(
+        tmp_path,
+        n,
+        name=name,
+        chrom=contig,
+        annotations={"closest_gene_1": genes, "gene_distance_1": [0] * (n + 1)},
+    )
+    with browser.opened(chromium, named.report(contig=contig)) as page:
+        rows = page.evaluate(SHOWN)
+        assert page.evaluate("window.ran || 0") == 0
+    assert len(rows) == n
+    ids = [cut(name(f"rs{i}")) for i in range(n)]
+    assert sorted(id for _, id, *_ in rows) == sorted(ids)
+    for allele, id, *cells in rows:
+        assert allele.startswith(f"{cut(contig, 20)}:")
+        assert cut(genes[ids.index(id)], 200) in cells
+        assert {cut(name(one), 60) for one in ("liver", "heart")} & set(cells)
 
 
 @pytest.mark.parametrize(
