@@ -407,3 +407,12 @@ def test_a_malformed_row_of_a_list_has_its_line(tmp_path, row):
 def test_alleles_that_are_no_bases_do_not_hide_the_schema(tmp_path):
     rows = "".join(f"chr1\t{i}\tA\tG\trs{i}\n" for i in range(1, 6)) + "chr1\t9\tA\tX\trs9\n"
     assert rows_of(write(tmp_path / "list.tsv", rows))[-1] == ("chr1", 9, "rs9", "A", ("X",), "")
+
+
+@pytest.mark.parametrize("name", ["v.vcf", "v.tsv"])
+def test_lines_that_end_with_a_carriage_return_alone_are_told_as_such(tmp_path, name):
+    header = "##fileformat=VCFv4.2\r#CHROM\tPOS\tID\tREF\tALT\r"
+    text = f"{header if name == 'v.vcf' else ''}1\t5\trs1\tA\tC\r1\t6\trs2\tA\tC\r"
+    (tmp_path / name).write_bytes(text.encode())
+    with pytest.raises(InputError, match=r"lines end with a carriage return \(CR\) alone"):
+        list(records.read(tmp_path / name))
