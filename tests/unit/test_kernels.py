@@ -26,7 +26,7 @@ SHAPES = [
     {"n_filters": 16, "n_layers": 2, "output": 101},
     {"n_filters": 20, "n_layers": 3, "expansion": 1, "signal_groups": [1, 2], "output": 33},
     {"n_filters": 33, "n_layers": 2, "expansion": 3, "n_control_tracks": 2, "output": 64},
-    {"n_filters": 64, "n_layers": 4, "signal_groups": [2], "output": 1},
+    {"n_filters": 256, "n_layers": 5, "signal_groups": [2], "output": 1},
 ]
 
 RUN = """

@@ -22,22 +22,40 @@ LOW = 2.0**11  # what the rest of a weight, after fp16 took its 11 bits, is scal
 
 
 @triton.jit
-def _gelu(x):
-    """x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))), as x sigmoid(...), in float32."""
-    return x / (1.0 + tl.exp2(-2.302208198 * x * (1.0 + 0.044715 * x * x)))
+def _one(asm: tl.constexpr, x):
+    """An instruction of the GPU, of one float32."""
+    return tl.inline_asm_elementwise(asm, "=f,f", [x], dtype=tl.float32, is_pure=True, pack=1)
 
 
 @triton.jit
-def _fast_gelu(x, PLAIN: tl.constexpr):
-    """The same by the tanh of the GPU, which is good to 2**-11: a bit less than fp16 keeps."""
+def _gelu(x, EXACT: tl.constexpr, PLAIN: tl.constexpr):
+    """x/2 (1 + erf(x / sqrt(2))), good to 2**-23 of x, or with `_twice_gelu`'s tanh for erf.
+
+    erfc is that of Abramowitz and Stegun, 7.1.26, which halves here.
+    """
+    if not EXACT:
+        # (1 + tanh(u)) / 2 is the sigmoid of 2u.
+        return x / (1.0 + tl.exp2(-2.302208198 * x * (1.0 + 0.044715 * x * x)))
+    a = tl.abs(x)
+    t = 1.0 + 0.23164189 * a
+    e = -0.72134752 * (a * a)
     if PLAIN:
-        return _gelu(x)
-    u = 0.7978845608028654 * x * (1.0 + 0.044715 * x * x)
-    t = tl.inline_asm_elementwise(
-        "tanh.approx.f32 $0, $1;", "=f,f", [u], dtype=tl.float32, is_pure=True, pack=1
-    )
-    half = 0.5 * x
-    return half + half * t
+        t, e = 1.0 / t, tl.exp2(e)
+    else:
+        t, e = _one("rcp.approx.ftz.f32 $0, $1;", t), _one("ex2.approx.ftz.f32 $0, $1;", e)
+    p = 0.7107068705 + t * (-0.7265760135 + t * 0.5307027145)
+    p = t * (0.127414796 + t * (-0.142248368 + t * p))
+    return tl.maximum(x, 0.0) - a * (p * e)
+
+
+@triton.jit
+def _twice_gelu(x, PLAIN: tl.constexpr):
+    """x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))), by the GPU's tanh, which is good to 2**-11: a
+    bit less than fp16 keeps."""
+    if PLAIN:
+        return 2.0 * _gelu(x, False, True)
+    u = x * (0.7978845608 + 0.0356774081 * (x * x))
+    return x + x * _one("tanh.approx.f32 $0, $1;", u)
 
 
 @triton.jit(do_not_specialize=["L"])
@@ -53,6 +71,7 @@ def _stem(
     K: tl.constexpr,
     SCALE: tl.constexpr,
     EXACT: tl.constexpr,
+    PLAIN: tl.constexpr,
     BM: tl.constexpr,
     BC: tl.constexpr,
 ):
@@ -69,8 +88,7 @@ def _stem(
     one_hot = (base == letter[None, :]).to(tl.float16)
     w = k[:, None] * CP + c[None, :]
     y = tl.dot(one_hot, tl.load(W + w)) + tl.dot(one_hot, tl.load(W_LOW + w)) / SCALE
-    y += tl.load(bias + c)[None, :]
-    y = 0.5 * y * (1.0 + tl.erf(y * 0.7071067811865476)) if EXACT else _gelu(y)
+    y = _gelu(y + tl.load(bias + c)[None, :], EXACT, PLAIN)
     out = X + (n * L + position[:, None]) * CP + c[None, :]
     tl.store(out, y.to(X.dtype.element_ty), mask=(position < L)[:, None])
 
@@ -97,6 +115,36 @@ def _stats(X, W, sums, L, d, CP: tl.constexpr, BL: tl.constexpr):
     y = _conv(X, W, n * L, position, tl.arange(0, CP), L, d, CP)
     tl.store(sums + (2 * n) * tiles + tile, tl.sum(y))
     tl.store(sums + (2 * n + 1) * tiles + tile, tl.sum(y * y))
+
+
+@triton.jit(do_not_specialize=["L", "d", "tiles"])
+def _far_stats(X, W, sums, L, d, tiles, CP: tl.constexpr, BL: tl.constexpr):
+    """The same where d is BL at least, each value read once instead of three times.
+
+    A tile is here BL positions of the first d and all that are a multiple of d behind them.
+    """
+    n, tile = tl.program_id(1).to(tl.int64), tl.program_id(0)
+    position = tile * BL + tl.arange(0, BL)
+    c = tl.arange(0, CP)
+    at = X + (n * L + position[:, None]) * CP + c[None, :]
+    inside = position < d
+    before = tl.zeros((BL, CP), tl.float32)
+    x = tl.load(at, mask=(inside & (position < L))[:, None], other=0.0).to(tl.float32)
+    s = tl.zeros((BL, CP), tl.float32)
+    q = tl.zeros((BL, CP), tl.float32)
+    for start in tl.range(0, L, d):
+        there = (inside & (position + start + d < L))[:, None]
+        after = tl.load(at + (start + d) * CP, mask=there, other=0.0).to(tl.float32)
+        y = x * tl.load(W + CP + c)[None, :]
+        y += before * tl.load(W + c)[None, :]
+        y += after * tl.load(W + 2 * CP + c)[None, :]
+        y = tl.where((position + start < L)[:, None], y, 0.0)
+        s += y
+        q += y * y
+        before = x
+        x = after
+    tl.store(sums + (2 * n) * tiles + tile, tl.sum(s))
+    tl.store(sums + (2 * n + 1) * tiles + tile, tl.sum(q))
 
 
 def _config(rows, hidden, warps, registers=None):
@@ -150,12 +198,13 @@ def _mlp(
     q = tl.sum(tl.load(sums + (2 * n + 1) * tiles + tile, mask=tile < tiles, other=0.0))
     mean = s / count
     rstd = 1.0 / tl.sqrt(q / count - mean * mean + 1e-3)
+    shift = -mean * rstd
     # In parts, so that only one of them is in registers at a time.
     part = tl.arange(0, CP // PARTS)
     a = ()
     for i in tl.static_range(PARTS):
         y = _conv(X, conv, n * L, position, i * (CP // PARTS) + part, L, d, CP)
-        a += (((y - mean) * rstd).to(W1.dtype.element_ty),)
+        a += ((y * rstd + shift).to(W1.dtype.element_ty),)
     c = tl.arange(0, CP)
     acc = tl.zeros((BM, CP), tl.float32)
     for first in tl.range(0, H, HB):
@@ -164,7 +213,7 @@ def _mlp(
         for i in tl.static_range(PARTS):
             w1 = tl.load(W1 + (i * (CP // PARTS) + part[:, None]) * H + h[None, :])
             z = tl.dot(a[i], w1, z)
-        g = _fast_gelu(z, PLAIN).to(W2.dtype.element_ty)
+        g = _twice_gelu(z, PLAIN).to(W2.dtype.element_ty)
         acc = tl.dot(g, tl.load(W2 + h[:, None] * CP + c[None, :]), acc)
     here = (position < L)[:, None]
     at = (n * L + position[:, None]) * CP + c[None, :]
@@ -271,7 +320,8 @@ class Network:
     def _block(self, block: torch.nn.Module) -> tuple:
         hidden = -(-block.linear1.out_features // 64) * 64
         w1 = self._pad(block.linear1.weight.detach(), hidden)
-        w2 = self._pad(block.linear2.weight.detach().t() * block.residual_scale, hidden)
+        # Half, since the kernel makes twice the GELU.
+        w2 = self._pad(block.linear2.weight.detach().t() * (block.residual_scale / 2), hidden)
         conv = self._pad(block.conv.conv_weight.detach())
         return conv, block.dilation, w1.t().contiguous().half(), w2.half()
 
@@ -304,7 +354,8 @@ class Network:
         n, length = bases.shape
         x = torch.empty((n, length, self.padded), dtype=self.stream, device=bases.device)
         wide = min(self.padded, 128)
-        _stem[triton.cdiv(length, 64), n, self.padded // wide](
+        rows = 128
+        _stem[triton.cdiv(length, rows), n, self.padded // wide](
             bases,
             *self.stem,
             self.stem_bias,
@@ -315,9 +366,10 @@ class Network:
             K=len(self.stem[0]),
             SCALE=LOW,
             EXACT=self.exact,
-            BM=64,
+            PLAIN=INTERPRETED,
+            BM=rows,
             BC=wide,
-            num_warps=4,
+            num_warps=8,
         )
         return x
 
@@ -325,11 +377,18 @@ class Network:
         """The stream after the last block; `x` is overwritten."""
         n, length, _ = x.shape
         out = torch.empty_like(x)
-        rows = max(8192 // self.padded, 16)
-        tiles = triton.cdiv(length, rows)
-        sums = torch.empty((n, 2, tiles), device=x.device)
+        rows = 4096 // self.padded
+        most = triton.cdiv(length, rows)
+        sums = torch.empty((n, 2, most), device=x.device)
+        half = self.stream == torch.float16
+        shape = {"CP": self.padded, "BL": rows, "num_warps": 2 if half else 4}
         for conv, dilation, w1, w2 in self.blocks:
-            _stats[tiles, n](x, conv, sums, length, dilation, CP=self.padded, BL=rows, num_warps=4)
+            if half or dilation < rows:
+                tiles = most
+                _stats[tiles, n](x, conv, sums, length, dilation, **shape)
+            else:
+                tiles = min(most, triton.cdiv(dilation, rows))
+                _far_stats[tiles, n](x, conv, sums, length, dilation, tiles, **shape)
             _mlp[lambda meta: (triton.cdiv(length, meta["BM"]), n)](
                 x,
                 conv,
@@ -343,7 +402,7 @@ class Network:
                 float(length * self.filters),
                 CP=self.padded,
                 H=w1.shape[1],
-                TILES=triton.next_power_of_2(tiles),
+                TILES=triton.next_power_of_2(most),
                 PARTS=max(1, self.padded // 64),
                 PLAIN=INTERPRETED,
             )
