@@ -1,10 +1,10 @@
 """What do a model's layers make of a batch of windows, in kernels written for prediction alone?
 
-Five kernels: the stem reads bytes; a block is two, `_stats` for the norm's sums and `_mlp` for the
-rest; each head is one. Between them goes the stream, [n, L, CP], in half precision or fp32, where
-CP is the number of filters filled up with zeros to a power of two. Tensor cores multiply fp16 in
-the blocks: it keeps 11 bits of a number, where bf16 keeps 8, at the same speed. The stem and the
-heads keep 22 bits of a weight or more.
+The stem reads bytes; a block is two kernels, `_stats` (or `_far_stats`) for the norm's sums and
+`_mlp` for the rest; each head is one. Between them goes the stream, [n, L, CP], in half precision
+or fp32, where CP is the number of filters filled up with zeros to a power of two. Tensor cores
+multiply fp16 in the blocks: it keeps 11 bits of a number, where bf16 keeps 8, at the same speed.
+The stem and the heads keep 22 bits of a weight or more.
 
 No sum is taken over more than one window, and none in an order that the batch, a row's place in it
 or a kernel's configuration decides. Only `_mlp` is tuned.
