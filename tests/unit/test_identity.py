@@ -177,11 +177,11 @@ def test_a_record_that_is_cut_short_is_not_believed(tmp_path):
 
 
 def test_a_note_has_the_time_of_its_last_other_content_and_a_dry_run_leaves_it(tmp_path):
-    note = identity.noted(tmp_path / "given/prepare.json", [["a"], [None]], None)
+    note = identity.noted(tmp_path / "given/prepare/content.json", [["a"], [None]], None)
     os.utime(note, ns=(10**18, 10**18))
     assert identity.noted(note, [["a"], [None]], None) == note
     shown = identity.noted(note, [["b"], [None]], str(tmp_path))
-    assert shown == tmp_path / "prepare.json"
+    assert shown == tmp_path / "prepare/content.json"
     assert note.stat().st_mtime_ns == 10**18 < shown.stat().st_mtime_ns
     identity.noted(note, [["b"], [None]], None)
     assert note.stat().st_mtime_ns > 10**18

@@ -46,3 +46,13 @@ def test_snakemake_alone_plans_conda_environments(python, tmp_path, monkeypatch)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
     said = snakemake(python, "--sdm", "conda", "-n", "--config", f"outdir={tmp_path}/out")
     assert "envs/gpu.yaml will be created" in said
+
+
+@pytest.mark.parametrize("seed", ["1", "4", "8"])
+def test_whichever_rule_snakemake_looks_at_first_it_finds_all_notes(
+    python, seed, tmp_path, monkeypatch
+):
+    """It goes through sets of rules, and looks up once what stands in a folder: under each of
+    these seeds a note was missing, while all stood in one."""
+    monkeypatch.setenv("PYTHONHASHSEED", seed)
+    snakemake(python, "-n", "--until", "prepare", "--config", f"outdir={tmp_path}/out")

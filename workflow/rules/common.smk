@@ -135,9 +135,10 @@ def content_of(rule, *given):
     """
 
     def of(wildcards):
-        note = (
-            HASHES.with_name("given") / f"{rule.format(**dict(wildcards.items()))}.json"
-        )
+        # In a folder of its own: what stands in a folder Snakemake looks up once, and there are
+        # notes that it asks for later.
+        folder = HASHES.with_name("given") / rule.format(**dict(wildcards.items()))
+        note = folder / "content.json"
         hashes = identities()
         if not workflow.is_main_process:
             return str(note)

@@ -157,7 +157,7 @@ def noted(note: Path, content: list, elsewhere: str | None) -> Path:
     """
     if _read(note) == content:
         return note
-    note = note if elsewhere is None else Path(elsewhere, note.name)
+    note = note if elsewhere is None else Path(elsewhere, note.parent.name, note.name)
     note.parent.mkdir(parents=True, exist_ok=True)
     atomic.write_json(note, content)
     return note
