@@ -14,16 +14,33 @@ def folds(k, n=5, channels=2, length=50, seed=0):
 
 def test_the_mean_prediction_is_the_mean_of_expected_count_profiles():
     h, p = folds(4)
-    mean_h, mean_p = ensemble.mean_prediction(h, p)
-    counts = np.maximum(np.expm1(h.double().numpy()), 0)
+    mean_h, mean_p = ensemble.mean_prediction(h.abs(), p)
+    counts = np.expm1(h.abs().double().numpy())
     expected = (counts[:, :, None, None] * p.numpy()).mean(0)
     ours = (effects.counts(mean_h).view(-1, 1, 1) * mean_p).numpy()
-    # Folds below zero reads pull the mean count down, but have no profile to give.
-    above = (h > 0).all(0).numpy()
-    assert above.sum() >= 3
-    np.testing.assert_allclose(ours[above], expected[above], rtol=1e-10)
-    np.testing.assert_allclose(mean_p.sum((1, 2)), 1, rtol=1e-12)
-    np.testing.assert_allclose(mean_h, np.log1p(np.expm1(h.double().numpy()).mean(0)), rtol=1e-12)
+    np.testing.assert_allclose(ours, expected, rtol=1e-10)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_folds_below_zero_take_reads_away_from_counts_and_profile_alike(seed):
+    h, p = folds(4, n=40, seed=seed)
+    h -= 1.8
+    mean_h, mean_p = ensemble.mean_prediction(h, p)
+    counts = np.expm1(h.double().numpy())
+    expected = (counts[:, :, None, None] * p.numpy()).mean(0)
+    total = expected.sum((1, 2))
+    np.testing.assert_allclose(mean_h, np.log1p(total), rtol=1e-10, atol=1e-12)
+    np.testing.assert_allclose(mean_h, np.log(np.exp(h.double().numpy()).mean(0)), atol=1e-12)
+    some = total > 0
+    shape = np.maximum(expected[some], 0)
+    shape /= shape.sum((1, 2), keepdims=True)
+    np.testing.assert_allclose(mean_p[some], shape, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(mean_p[~some], p.mean(0)[~some], rtol=1e-12)
+    # All kinds were there: a shape cut at zero, one that is not, and none at all.
+    cut = (expected < 0).any((1, 2))
+    assert (some & cut).any()
+    assert (some & ~cut).any()
+    assert (~some).any()
 
 
 def test_one_fold_comes_back_to_the_bit():
@@ -40,12 +57,12 @@ def test_equal_folds_agree_with_each_of_them():
     torch.testing.assert_close(mean_p, p[0], rtol=1e-14, atol=1e-16)
 
 
-def test_a_fold_that_expects_nothing_has_no_say_in_the_profile():
+def test_a_fold_that_expects_no_read_has_no_say_in_the_profile():
     h, p = folds(3)
-    h[0, 0] = -2
+    h[0] = 0
     _, mean_p = ensemble.mean_prediction(h, p)
     _, of_two = ensemble.mean_prediction(h[1:], p[1:])
-    torch.testing.assert_close(mean_p[0], of_two[0], rtol=1e-12, atol=1e-15)
+    torch.testing.assert_close(mean_p, of_two, rtol=1e-12, atol=1e-15)
 
 
 def test_where_no_fold_expects_a_read_profiles_count_alike():

@@ -30,12 +30,12 @@ def profile(logits: torch.Tensor) -> torch.Tensor:
     (Cherimoya's loss and its `ExpectedCountsWrapper`).
     """
     z = logits.double().flatten(1)
-    # Not torch.softmax, whose sums need not be the same in each row (see _row_sums).
+    # Not torch.softmax, whose sums need not be the same in each row (see row_sums).
     weight = (z - z.amax(1, keepdim=True)).exp()
-    return (weight / _row_sums(weight).unsqueeze(1)).view(logits.shape)
+    return (weight / row_sums(weight).unsqueeze(1)).view(logits.shape)
 
 
-def _row_sums(x: torch.Tensor) -> torch.Tensor:
+def row_sums(x: torch.Tensor) -> torch.Tensor:
     """The sum of each row, [N, k] to [N], with the same bits for a row wherever it stands.
 
     A GPU adds in an order that depends on how a row's first element is aligned in memory: rows
@@ -65,7 +65,7 @@ def central_counts(h: torch.Tensor, p: torch.Tensor) -> torch.Tensor:
     """
     middle = p.shape[-1] // 2
     centre = p[..., max(middle - CENTRE // 2, 0) : middle + CENTRE // 2 + 1]
-    return _row_sums(centre.double().flatten(1)) * counts(h)
+    return row_sums(centre.double().flatten(1)) * counts(h)
 
 
 def logfc_501(
@@ -106,7 +106,7 @@ def aligned(
         shared = t < length - shift.abs().unsqueeze(1)
         p = p.gather(3, index.unsqueeze(2).expand(p.shape)) * shared.unsqueeze(1)
     # Where no probability is left, 0 / tiny rather than 0 / 0.
-    total = _row_sums(p.flatten(2).flatten(0, 1)).clamp(min=torch.finfo(torch.float64).tiny)
+    total = row_sums(p.flatten(2).flatten(0, 1)).clamp(min=torch.finfo(torch.float64).tiny)
     ref, alt = p / total.view(2, -1, 1, 1)
     return ref, alt
 
@@ -122,7 +122,7 @@ def jsd(p: torch.Tensor, q: torch.Tensor) -> torch.Tensor:
     m = (both[0] + both[1]) / 2
     # 0 log 0 is 0; m is 0 only where both are.
     ratio = torch.where(both > 0, both / m, 1)
-    of_p, of_q = _row_sums((both * ratio.log2()).flatten(0, 1)).view(2, -1)
+    of_p, of_q = row_sums((both * ratio.log2()).flatten(0, 1)).view(2, -1)
     return ((of_p + of_q) / 2).clamp(0, 1).sqrt()
 
 

@@ -4,16 +4,17 @@ import math
 
 import torch
 
-from veff.scoring.effects import counts
+from veff.scoring.effects import row_sums
 
 
 def mean_prediction(h: torch.Tensor, p: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     """The average of the folds' expected-count profiles, as one prediction.
 
-    With c_k = max(expm1(h_k), 0) the counts of fold k: p = sum(c_k p_k) / sum(c_k), the plain
-    mean where no fold expects a read, and h = log1p(mean(expm1(h_k))), which is
-    log(mean(exp(h_k))). This is how CATv1's model card averages its folds. One fold comes back
-    as it is, to the bit.
+    With c_k = expm1(h_k) the counts of fold k, below zero where its head says so, the expected
+    counts are m = mean(c_k p_k), position by position. h is log1p of their sum, which is
+    log(mean(exp(h_k))); p is max(m, 0), scaled to sum to 1, or, where the sum of m is not above
+    zero, the mean of the p_k. This is how CATv1's model card averages its folds. One fold comes
+    back as it is, to the bit.
 
     Parameters
     ----------
@@ -27,11 +28,13 @@ def mean_prediction(h: torch.Tensor, p: torch.Tensor) -> tuple[torch.Tensor, tor
     """
     if len(h) == 1:
         return h[0], p[0]
-    weight = counts(h)
+    weight = h.double().expm1()
     weight = torch.where(_total(weight) > 0, weight, 1)
     weight = weight / _total(weight)
-    mean = _total([w.view(-1, 1, 1) * one for w, one in zip(weight, p, strict=True)])
-    return _log_mean_exp(h), mean
+    mean = _total([w.view(-1, 1, 1) * one for w, one in zip(weight, p, strict=True)]).clamp(min=0)
+    # Without a fold below zero the sum is 1 as it stands.
+    total = torch.where((weight < 0).any(0), row_sums(mean.flatten(1)), 1)
+    return _log_mean_exp(h), mean / total.view(-1, 1, 1)
 
 
 def both_strands(
