@@ -81,6 +81,11 @@ def test_what_may_pass_is_tried_again(logs):
     assert attempt(path, 2) == (0, True)
 
 
+def follows(error, cause):
+    error.__context__ = cause
+    return error
+
+
 @pytest.mark.parametrize(
     "error",
     [
@@ -88,6 +93,7 @@ def test_what_may_pass_is_tried_again(logs):
         OSError(errno.ENOMEM, os.strerror(errno.ENOMEM)),
         ImportError("libtorch_cpu.so: failed to map segment from shared object"),
         MemoryError(),
+        follows(SystemError("returned a result with an exception set"), MemoryError()),
     ],
 )
 def test_whoever_says_that_memory_is_out_the_job_says_it_in_words(logs, error):

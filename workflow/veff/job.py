@@ -65,7 +65,7 @@ def logged(path: str | Path, attempt: int = 1) -> Iterator[None]:
         atomic.write_text(refused, str(error))
         sys.exit(REFUSED)
     except Exception as error:
-        if not (isinstance(error, MemoryError) or _NO_MEMORY.search(str(error))):
+        if not _no_memory(error):
             logging.exception(FAULT)
             raise
         logging.error("out of memory: %s", MORE)
@@ -73,6 +73,15 @@ def logged(path: str | Path, attempt: int = 1) -> Iterator[None]:
         sys.exit(1)
     finally:
         running.unlink(missing_ok=True)
+
+
+def _no_memory(error: BaseException | None) -> bool:
+    """Whether this error, or one that it came of, is of memory."""
+    while error is not None:
+        if isinstance(error, MemoryError) or _NO_MEMORY.search(str(error)):
+            return True
+        error = error.__cause__ or error.__context__
+    return False
 
 
 def last_words(logs: Path, since: float) -> str:
