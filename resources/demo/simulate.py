@@ -2,7 +2,7 @@
 
     python resources/demo/simulate.py
 
-It rewrites genome.fa.gz, variants.vcf.gz, truth.tsv and motifs.meme.
+It rewrites genome.fa.gz, variants.vcf.gz, truth.tsv, effects.tsv and motifs.meme.
 
 Nothing here comes from an organism. The signal is an exact function of the sequence
 (`expected_signal`), so the true effect of any variant can be computed, and `train.py` draws
@@ -371,6 +371,7 @@ def main(folder=HERE):
     columns = ["chrom", "pos", "id", "ref", "alt", "class", "motif"]
     columns += [f"sign_{e}" for e in experiments] + [f"logfc_{e}" for e in experiments]
     lines, truth = [], ["\t".join(columns)]
+    effects = ["chrom\tpos\tref\talt\texperiment\tlogfc\tchanges"]
     for number, (name, pos, ref, alts, info) in enumerate(records, 1):
         site = [name, str(pos + 1), f"sim{number:04d}", ref]
         lines.append("\t".join([*site, ",".join(alts), ".", "PASS", info]))
@@ -385,6 +386,10 @@ def main(folder=HERE):
                 row = [kind, motif or "NA"]
                 row += [str(direction * (motif in EXPERIMENTS[e])) for e in experiments]
                 row += [f"{logfc[e] + 0.0:.4f}" for e in experiments]
+                for e in experiments:
+                    changes = int(motif in EXPERIMENTS[e])
+                    one = [name, str(pos + 1), ref, alt, e, f"{logfc[e] + 0.0:.4f}", str(changes)]
+                    effects.append("\t".join(one))
             else:
                 row = ["not_scored"] + ["NA"] * (1 + 2 * len(experiments))
             truth.append("\t".join([*site, alt, *row]))
@@ -392,6 +397,7 @@ def main(folder=HERE):
         out.write("\n".join([*header, *lines, ""]).encode())
     write_motifs(folder / "motifs.meme")
     (folder / "truth.tsv").write_text("\n".join([*truth, ""]))
+    (folder / "effects.tsv").write_text("\n".join([*effects, ""]))
 
 
 if __name__ == "__main__":

@@ -31,6 +31,7 @@ def run(tmp_path):
     keys = {name: [f"{name}{i}" for i in range(n)] for name in ("chrom", "id", "ref", "alt")}
     table = {"allele_id": range(n), "record": range(n), "pos": range(n), **keys}
     table["status"] = ["ok", "symbolic", "ok", "duplicate", "ok"]
+    table["effect_is"] = ["alt", "alt", "ref", "ref", "unknown"]
     table["scored_as"] = pa.array(scored_as, pa.int64())
     pq.write_table(pa.table({k: pa.array(v) for k, v in table.items()}), alleles)
 
@@ -204,6 +205,19 @@ def test_an_allele_lost_scored_twice_or_unknown_is_an_error(run, chunks):
         run(chunks=chunks)
 
 
+def test_effects_towards_the_effect_allele_turn_where_that_is_the_reference_one(run):
+    outputs = run()
+    scores, summary = (pq.read_table(outputs[name]) for name in ("scores", "summary"))
+    directions = {0: 1, 2: -1, 3: -1, 4: None}
+    assert len(scores) > len(directions)
+    for row in scores.to_pylist():
+        direction = directions[row["allele_id"]]
+        assert row["logfc_effect"] == (direction and direction * row["logfc"])
+    for row in summary.to_pylist():
+        direction = directions.get(row["allele_id"])
+        assert row["max_logfc_effect"] == (direction and direction * row["max_logfc"])
+
+
 def test_the_summary_has_the_experiment_of_the_largest_effect_and_every_allele(run):
     rows = pq.read_table(run()["summary"]).to_pylist()
     assert [row["allele_id"] for row in rows] == [0, 1, 2, 3, 4]
@@ -213,7 +227,8 @@ def test_the_summary_has_the_experiment_of_the_largest_effect_and_every_allele(r
 
 def test_no_scoreable_allele_gives_empty_tables_with_all_columns(tmp_path):
     alleles = tmp_path / "alleles.parquet"
-    text = {name: pa.array([], pa.string()) for name in ("chrom", "id", "ref", "alt", "status")}
+    names = ("chrom", "id", "ref", "alt", "status", "effect_is")
+    text = {name: pa.array([], pa.string()) for name in names}
     ids = {name: pa.array([], pa.int64()) for name in ("allele_id", "record", "pos", "scored_as")}
     pq.write_table(pa.table(text | ids), alleles)
     names = ("scores", "folds_out", "summary", "summary_tsv")

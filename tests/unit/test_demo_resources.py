@@ -11,7 +11,7 @@ import pysam
 import pytest
 
 DEMO = Path(__file__).resolve().parents[2] / "resources" / "demo"
-FILES = ["genome.fa.gz", "variants.vcf.gz", "truth.tsv"]
+FILES = ["genome.fa.gz", "variants.vcf.gz", "truth.tsv", "effects.tsv"]
 
 
 @pytest.fixture(scope="module")

@@ -166,6 +166,10 @@ FORMS = {
     "FinnGen": table(
         "#chrom\tpos\tref\talt\trsids\tpval", lambda i, *allele: (*allele, "rs1,rs2", 0.5)
     ),
+    "allele-specific counts": table(
+        "contig\tposition\tvariantID\trefAllele\taltAllele\trefCount\taltCount",
+        lambda i, c, p, r, a: (c, p, "rs1", r, a, 5, 7),
+    ),
     "FinnGen, SuSiE": table(
         "v\trsid\tchromosome\tposition\tallele1\tallele2\tprob\tcs",
         lambda i, *allele: ("x", "x", *allele, 0.5, 1),
@@ -325,6 +329,7 @@ EFFECTS = {
     "FinnGen, SuSiE": "alt",
     "eQTL Catalogue": "alt",
     "GTEx": "alt",
+    "allele-specific counts": "alt",
     "table": "unknown",
     "allele1 and allele2": "unknown",
 }

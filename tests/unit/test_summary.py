@@ -24,7 +24,7 @@ PVAL = {
 
 @pytest.fixture
 def alleles():
-    text = {name: [name] * N for name in ("chrom", "id", "ref", "alt", "status")}
+    text = {name: [name] * N for name in ("chrom", "id", "ref", "alt", "status", "effect_is")}
     return pa.table({"allele_id": range(N), "record": range(N), "pos": range(N)} | text)
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from project import ROOT, Project
+from project import DEMO, ROOT, Project
 
 # What a user has who says nothing of it.
 DEFAULT = ("--workflow-profile", str(ROOT / "workflow/profiles/default"))
@@ -23,6 +23,8 @@ def demo(tmp_path_factory):
         "chunk_size": 320,
         "models_per_job": 2,
         "annotations": "{genes: genes.gtf, peaks: peaks.bed}",
+        "truth": f"{{planted: {{table: {DEMO / 'effects.tsv'}, effect: logfc, effect_allele: alt, "
+        "label: changes, experiment: experiment, block: 5000}}",
     }
     project.said = project.run(*DEFAULT, **project.settings)
     return project

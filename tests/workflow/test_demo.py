@@ -139,6 +139,28 @@ def test_the_summary_has_the_closest_genes_and_the_peaks_at_each_allele(demo):
         assert handle.readline().rstrip().split("\t")[-2:] == ["gene_distance_3", "peak_overlap"]
 
 
+def test_the_planted_effects_are_found_again_in_the_evaluation_and_the_report(demo):
+    with open(demo.outdir / "evaluation.tsv", newline="") as handle:
+        lines = list(csv.DictReader(handle, delimiter="\t"))
+    counts = {r["measure"]: int(r["n"]) for r in lines if not r["experiment"]}
+    assert (counts["rows_aligned"], counts["rows_lost_duplicate"]) == (600, 2)
+    for experiment in ("cellA", "cellB"):
+        of_answer = {"experiment": experiment, "ensemble": "answer", "score": "logfc"}
+        found = {
+            row["measure"]: float(row["value"])
+            for row in lines
+            if of_answer.items() <= row.items() and row["class"] == "all"
+        }
+        assert found["pearson"] > 0.85
+        assert found["sign_concordance"] > 0.95
+        assert found["auroc"] > 0.95
+    assert {row["ensemble"] for row in lines} >= {"answer", "fold 0", "fold 1", "mean of folds"}
+    assert {row["class"] for row in lines} == {"all", "SNV", "insertion", "deletion"}
+    report = (demo.outdir / "report.html").read_text()
+    assert '<section id="evaluation">' in report
+    assert "evaluation-scatter-1" in report
+
+
 def test_tables_say_what_their_columns_are_and_what_made_them(demo):
     schema = pq.read_schema(demo.outdir / "scores.parquet")
     assert all(field.metadata[b"description"] for field in schema)
@@ -223,9 +245,11 @@ def test_tsv_and_parquet_have_the_same_rows(demo):
         rows = list(csv.DictReader(handle, delimiter="\t"))
     expected = read(demo, "scores.parquet")
     numbers = {k for k, v in expected[0].items() if isinstance(v, int | float)}
-    assert [{k: float(v) if k in numbers else v for k, v in row.items()} for row in rows] == (
-        expected
-    )
+    for row in rows:
+        row |= {k: float(row[k]) for k in numbers}
+        assert row.pop("logfc_effect") == ""  # a VCF names no effect allele
+    assert {row.pop("logfc_effect") for row in expected} == {None}
+    assert rows == expected
 
 
 def test_provenance_accounts_for_every_allele_and_names_what_was_used(demo):

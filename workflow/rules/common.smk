@@ -105,6 +105,7 @@ def identities():
         *(config[key] for key in ("reference", "contig_aliases")),
         *(NULLS.get("regions"), *ANNOTATIONS.values(), *peaks_of(EXPERIMENTS).values()),
         MOTIF_FILE,
+        *(one["table"] for one in config["truth"].values()),
         *(path for one in EXPERIMENTS for path in one.files),
         *(cached := in_the_hubs_cache()),
     ]

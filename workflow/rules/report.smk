@@ -58,6 +58,7 @@ rule report:
         genes=ancient(ANNOTATIONS.get("genes", [])),
         peaks=ancient(ANNOTATIONS.get("peaks", [])),
         peaks_of=ancient(list(peaks_of(EXPERIMENTS).values())),
+        evaluation=rules.evaluate.output.shown if TRUTH else [],
     output:
         report(
             f"{OUT}/report.html",

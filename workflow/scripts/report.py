@@ -29,4 +29,5 @@ with job.logged(snakemake.log[0], snakemake.resources.attempt):
         genes=given[files.genes] if files.genes else None,
         peaks=given[files.peaks] if files.peaks else None,
         peaks_of={name: given[path] for name, path in snakemake.params.peaks_of.items()},
+        evaluation=Path(files.evaluation) if files.evaluation else None,
     )

@@ -65,6 +65,13 @@ def check(config: dict, schema: dict) -> None:
     motifs = config.get("motifs", {}).get("set")
     if motifs != "jaspar":
         _check_file("motifs.set", motifs)
+    for name, truth in config.get("truth", {}).items():
+        _check_file(f"truth.{name}.table", truth["table"])
+        if not {"effect", "allelic_ratio", "pvalue", "label"} & truth.keys():
+            raise InputError(
+                f"config: truth.{name}: names no column to compare scores with; give effect or "
+                "allelic_ratio, label, or pvalue"
+            )
     nulls = config.get("nulls")
     if isinstance(nulls, dict):
         _check_file("nulls.regions", nulls.get("regions"))

@@ -163,6 +163,14 @@ FORMS = (
         effect="alt",
     ),
     Form(
+        "allele-specific counts",
+        "https://gatk.broadinstitute.org/hc/en-us/articles/360037428291-ASEReadCounter",
+        {"chrom": _CHROM, "pos": _POS, "ref": _REF, "alt": _ALT},
+        {"id": _ID},
+        needs=("refcount", "altcount"),
+        effect="alt",
+    ),
+    Form(
         "MAF",
         "https://docs.gdc.cancer.gov/Data/File_Formats/MAF_Format/",
         {
@@ -219,6 +227,8 @@ FORMS = (
     ),
 )
 
+# Headings that say of themselves that the allele is the one of an effect.
+EFFECT = ("effectallele", "ea", "testedallele")
 # Any other table, by the usual names of its columns. ANNOVAR, gReLU, Chorus, CADD, gnomAD, Open
 # Targets and variant-scorer are among those that need no more.
 COMMON = {
@@ -229,7 +239,7 @@ COMMON = {
     "id": _ID,
     "ref": _REF,
     "alt": _ALT,
-    "a1": ("effectallele", "ea", "a1", "riskallele", "testedallele"),
+    "a1": (*EFFECT, "a1", "riskallele"),
     "a2": ("otherallele", "noneffectallele", "nea", "a2", "oa", "a0", "allele0"),
     "allele1": ("allele1",),
     "allele2": ("allele2",),

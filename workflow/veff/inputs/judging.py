@@ -53,6 +53,7 @@ JUDGED = pa.schema(
         "scored_pos": pa.int64(),
         "scored_ref": pa.string(),
         "scored_alt": pa.string(),
+        "palindromic": pa.bool_(),
     }
 )
 # Contig and start are one number here, in which contigs stand one base apart: an insertion after
@@ -66,11 +67,12 @@ FILLED = "the list has no REF: taken from the reference"
 SETTLED = "allele order settled by the reference"
 UNSETTLED = "allele order not settled, as both alleles fit the reference: taken as listed"
 
-_OTHER = {"alt": "ref", "ref": "alt", "unknown": "unknown"}
+OTHER = {"alt": "ref", "ref": "alt", "unknown": "unknown"}
 
 _IS_BASE = np.isin(np.arange(256), list(b"ACGT"))
 _FIRST_BASE = np.frombuffer(FIRST_BASE, np.uint8)
 _is_sequence = re.compile("[ACGTacgt]+|-").fullmatch  # '-': the empty allele of lists
+_COMPLEMENT = str.maketrans("ACGT", "TGCA")
 _is_number = re.compile(r"-?\d{1,18}").fullmatch
 
 
@@ -145,7 +147,7 @@ class Judge:
                 int(contig[i]), row.pos - 1, ref[i], alt[i], row.note
             )
             if row.note == records.ORDER_UNKNOWN and ref[i] != row.ref:
-                effect_is[i] = _OTHER[effect_is[i]]
+                effect_is[i] = OTHER[effect_is[i]]
 
         keys = _table((number, chrom, pos, name), _KEYS).take(row_of)
         start = keys.column("pos").fill_null(0).to_numpy() - 1
@@ -184,7 +186,8 @@ class Judge:
         allele_id = np.arange(self.alleles, self.alleles + len(alt))
         self.records += len(number)
         self.alleles += len(alt)
-        scored = _spread(_written(self.reference, contig[where], aligned), where, len(alt))
+        written = _written(self.reference, contig[where], aligned)
+        scored = _spread((*written, palindromic(*written[1:])), where, len(alt))
         names = self._names.take(pa.array(contig, mask=contig < 0))
         judged = (allele_id, *keys.columns, refs, alts, effect_is, status, reason, names, *scored)
         site = self.first_site[contig[where]] + aligned.start
@@ -251,15 +254,21 @@ class Judge:
                 "ref_alt_swapped",
                 f"REF is {_short(ref)!r}, but the reference has ALT there, {_short(alt)!r}",
             )
-        return Verdict(
-            "ref_mismatch", f"REF is {_short(ref)!r}, but the reference has {_short(there)!r}"
-        )
+        reason = f"REF is {_short(ref)!r}, but the reference has {_short(there)!r}"
+        if len(ref) == len(alt) == 1 and there in (ref + alt).translate(_COMPLEMENT):
+            reason += f"; {ref} and {alt} would fit it on the other strand"
+        return Verdict("ref_mismatch", reason)
 
     def _unfit(self, changed: int) -> Verdict:
         """The status of an allele that changes no base, or too many."""
         if not changed:
             return Verdict("no_alt", "ALT is the same as REF")
         return Verdict("too_long", f"changes {changed} bases, more than {self.max_allele_length}")
+
+
+def palindromic(ref: pa.Array, alt: pa.Array) -> pa.Array:
+    """Which alleles are SNVs whose REF and ALT pair with each other: A/T, T/A, C/G, G/C."""
+    return pc.is_in(pc.binary_join_element_wise(ref, alt, ""), pa.array(["AT", "TA", "CG", "GC"]))
 
 
 def first_sites(reference: Reference) -> np.ndarray:

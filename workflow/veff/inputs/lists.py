@@ -77,7 +77,8 @@ class Layout:
     """What kind of list it is, and which column holds what.
 
     header: the line of the headings, 0 without; width: the most cells that a row may have, None
-    if any number; effect: the meaning of the column that holds the effect allele, '' for none.
+    if any number; effect: the meaning of the column that holds the effect allele, '' for none;
+    headings: as they are written.
     """
 
     name: str
@@ -87,12 +88,14 @@ class Layout:
     header: int = 0
     width: int | None = None
     effect: str = ""
+    headings: tuple[str, ...] = ()
 
 
 class Row(NamedTuple):
-    """A row as listed: the record with its position as it stands there, and its end."""
+    """A row as listed: the record with its position as it stands there, its cells, its end."""
 
     record: Record | Malformed
+    cells: list[str]
     end: int | None = None
     convention: str = ""  # of its position, where the notation defines one
 
@@ -125,13 +128,30 @@ class List:
         return positions.decide(str(self.path), spans, self.reference)
 
     def __iter__(self) -> Iterator[Record | Malformed]:
+        return (record for record, _ in self.rows())
+
+    def rows(self) -> Iterator[tuple[Record | Malformed, list[str]]]:
+        """The records, each with the cells of its row."""
         shift = self.positions.shift
-        for record, end, convention in self._rows():
-            if type(record) is Malformed:
-                yield record
-            else:
+        for record, cells, end, convention in self._rows():
+            if type(record) is not Malformed:
                 pos = min(self._first(record, end, convention, shift), MAX_POS)
-                yield record._replace(pos=pos)
+                record = record._replace(pos=pos)
+            yield record, cells
+
+    def column(self, heading: str) -> int:
+        """Which cell of a row has this heading; spelled as there, or as `headings.normal` has it.
+
+        Raises `InputError` where there is none.
+        """
+        written = self.layout.headings
+        behind = (self.layout.width or 0) - len(written)  # R's names of rows come first
+        alike = list(map(headings.normal, written))
+        for names, name in ((written, heading), (alike, headings.normal(heading))):
+            if name in names:
+                return names.index(name) + behind
+        there = f"has {', '.join(map(quote, written))}" if written else "has no line of headings"
+        raise InputError(f"{self.path}: no column {quote(heading)}; it {there}")
 
     def _first(self, record: Record, end: int | None, convention: str, shift: int) -> int:
         """The 1-based position of a record, of an insertion the base behind it."""
@@ -153,7 +173,7 @@ class List:
             cells = _split(text, self.layout.delimiter)
             if (what := self._no_row(cells)) is not None:
                 fields = (_cell(cells, 0), "", "", "", "")
-                yield Row(Malformed(number, line, what, fields))
+                yield Row(Malformed(number, line, what, fields), cells)
                 continue
             if which is not None:
                 assembly = assembly or cells[which]
@@ -189,12 +209,13 @@ class List:
         if found is None:
             what = f"{quote(text)} names no allele as chrom:pos:ref:alt, SPDI or genomic HGVS do"
             fields = (printable(text), "", "", "", "")
-            return Row(Malformed(number, line, what, fields, stops=text not in _NOT_KNOWN))
+            row = Malformed(number, line, what, fields, stops=text not in _NOT_KNOWN)
+            return Row(row, cells)
         pos, ref, alt = found.complete(self._bases)
         effect = "alt" if self.layout.effect else ""
         id = cells[self.layout.columns["id"]] if "id" in self.layout.columns else text
         record = parse(number, line, found.chrom, str(pos), id, ref, alt, True, effect=effect)
-        return Row(record, None, found.convention)
+        return Row(record, cells, None, found.convention)
 
     def _bases(self, chrom: str, pos: int, n: int) -> str:
         """What the reference has there, N where it has nothing."""
@@ -215,13 +236,13 @@ class List:
         if chrom in _NOT_KNOWN or pos in _NOT_KNOWN:
             what = f"no place: chromosome {quote(chrom)}, position {quote(pos)}"
             fields = tuple(map(printable, (chrom, pos, cell.get("id", "."), ref, alt)))
-            return Row(Malformed(number, line, what, fields, stops=False))
+            return Row(Malformed(number, line, what, fields, stops=False), cells)
         pos, end = _number(pos), _number(cell.get("end", ""))
         id = cell.get("id", ".")
         id = "." if id in _NOT_KNOWN else id
         effect = _effect(self.layout.effect, cell, ref, alt)
         record = parse(number, line, chrom, pos, id, ref, alt, True, note, effect)
-        return Row(record, int(end) if end.isdigit() and end.isascii() else None)
+        return Row(record, cells, int(end) if end.isdigit() and end.isascii() else None)
 
 
 def _alleles(cell: dict[str, str]) -> tuple[str, str, str]:
@@ -256,7 +277,12 @@ def _alleles(cell: dict[str, str]) -> tuple[str, str, str]:
 
 def _effect(meaning: str, cell: dict[str, str], ref: str, alt: str) -> str:
     """Which allele, as listed, an effect is of; '' where the tool does not say."""
-    allele = cell.get(meaning, "").upper()
+    return which(cell.get(meaning, ""), ref, alt)
+
+
+def which(allele: str, ref: str, alt: str) -> str:
+    """``'ref'`` or ``'alt'``, whichever this allele is; '' for neither."""
+    allele = allele.upper()
     if allele in ("", ref.upper()):
         return "ref" if allele else ""
     return "alt" if allele == alt.upper() else ""
@@ -340,9 +366,11 @@ def _headed(path: Path, number: int, text: str, delimiter: str, rows: list[str])
         name, source, effect = form.name, form.source, form.effect
     else:
         columns = _common(where, written, normal, cells, text.startswith("#"))
+        if columns and "a1" in columns and normal[columns["a1"]] in headings.EFFECT:
+            effect = "a1"
     if columns is None:
         return None
-    layout = Layout(name, source, delimiter, columns, number, len(written), effect)
+    layout = Layout(name, source, delimiter, columns, number, len(written), effect, tuple(written))
     if "variant" in columns:
         texts = [row[columns["variant"]] for row in cells if len(row) > columns["variant"]]
         if "a1" in columns and texts and all(map(_is_place, texts)):

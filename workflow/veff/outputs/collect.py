@@ -122,6 +122,7 @@ class _Stack:
     def __init__(self, alleles: pa.Table):
         scored = alleles.filter(pc.is_valid(alleles["scored_as"]))
         self._keys = scored.select(KEYS)
+        self._direction = columns.towards_effect(scored["effect_is"])
         self._scored_as = scored["scored_as"].to_numpy()
         self._expected = np.unique(self._scored_as)
 
@@ -139,8 +140,11 @@ class _Stack:
             )
         first = np.searchsorted(found, self._scored_as) * n
         rows = order[(first[:, None] + np.arange(n)).ravel()]
-        keys = self._keys.take(np.repeat(np.arange(len(self._keys)), n))
+        of_row = np.repeat(np.arange(len(self._keys)), n)
+        keys = self._keys.take(of_row)
         scores = experiment.take(rows)
+        towards = pc.multiply(scores["logfc"], self._direction.take(of_row))
+        scores = scores.append_column("logfc_effect", towards)
         parts = {name: keys[name] if name in KEYS else scores[name] for name in schema.names}
         return pa.table(parts, schema=schema)
 

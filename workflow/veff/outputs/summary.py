@@ -21,6 +21,7 @@ COLUMNS = {
     "status": Column(pa.string(), "ok, duplicate, or why the allele was not scored"),
     "max_experiment": Column(pa.string(), "the experiment with the largest absolute logfc"),
     "max_logfc": Column(pa.float64(), "logfc in that experiment", "log2"),
+    "max_logfc_effect": columns.TOWARDS_EFFECT["logfc_effect"],
     "max_jsd": Column(pa.float64(), "jsd in that experiment", "0 to 1"),
     "max_experiment_pval": Column(
         pa.float64(),
@@ -73,6 +74,7 @@ class Summary:
         self._fdr = fdr
         self._null = MaxNull()
         self._alleles = alleles.select(KEYS)
+        self._direction = columns.towards_effect(alleles["effect_is"])
         n = len(alleles)
         self._logfc, self._jsd, self._pval = np.full((3, n), np.nan)
         self._experiment = np.full(n, -1, np.int32)
@@ -125,6 +127,7 @@ class Summary:
                 pa.array(self._experiment, mask=unscored)
             ),
             "max_logfc": pa.array(self._logfc, mask=unscored),
+            "max_logfc_effect": pc.multiply(pa.array(self._logfc, mask=unscored), self._direction),
             "max_jsd": pa.array(self._jsd, mask=unscored),
             "max_experiment_pval": pa.array(self._pval, mask=unjudged),
             "max_pval": pa.array(max_pval, mask=incomparable),

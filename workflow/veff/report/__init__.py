@@ -29,6 +29,7 @@ from veff.inputs.reference import Reference
 from veff.names import cut, label
 from veff.report import locus
 from veff.report.charts import charts
+from veff.report.evaluation import MEASURES, Evaluation
 from veff.report.kept import annotation
 from veff.report.numbers import N_HISTOGRAMS, N_UNSCORED, Numbers, numbers
 
@@ -80,6 +81,7 @@ def build(
     genes: Path | None = None,
     peaks: Path | None = None,
     peaks_of: Mapping[str, Path] = MappingProxyType({}),
+    evaluation: Path | None = None,
 ) -> None:
     """Write the report of a run to `out`.
 
@@ -87,9 +89,9 @@ def build(
     `experiments` what the model sheet says of each experiment; `nulls` are the files of the
     experiments' nulls, `figures` PNGs named by `allele_id`, `profiles` the table of what is
     predicted for these and `words` that of what is said of them; `genes`, `peaks` and `peaks_of`
-    are what `locus.around` takes. The page
-    has the name of the folder that `out` is in. What the input says is shown as text, cut to a
-    length, and the page forbids the browser to load anything from elsewhere.
+    are what `locus.around` takes; `evaluation` is what `veff.evaluation` wrote for this page. The
+    page has the name of the folder that `out` is in. What the input says is shown as text, cut to
+    a length, and the page forbids the browser to load anything from elsewhere.
     """
     record = read_json(provenance)
     names = {model["experiment"] for model in record["models"]}
@@ -99,7 +101,8 @@ def build(
     has_p = bool(found.volcano)
     has_max_p = any(row.get("max_pval") is not None for row in found.top)
     pictures = {int(path.stem): path for path in figures}
-    drawn = charts(found)
+    beside = Evaluation(evaluation) if evaluation else None
+    drawn = charts(found) | (beside.charts if beside else {})
     annotations = {"genes": genes, "peaks": peaks, "peaks_of": peaks_of}
     header = {
         "run": name,
@@ -129,6 +132,8 @@ def build(
         n_unscored=N_UNSCORED,
         n_models=N_MODELS,
         charts=drawn,
+        evaluation=beside,
+        measures=MEASURES,
         columns=len(found.answers),
         has_p=has_p,
         has_max_p=has_max_p,

@@ -27,14 +27,16 @@ def charts(numbers: Numbers) -> dict[str, dict]:
     if numbers.kept.n_each > 1:
         found["agreement"] = _agreement(numbers)
         found["folds"] = _folds(numbers)
-    return {name: _finished(chart) for name, chart in found.items()} | {"locus": _locus()}
+    return {name: finished(chart) for name, chart in found.items()} | {"locus": _locus()}
 
 
-def _data(rows) -> alt.Data:
+def data(rows) -> alt.Data:
+    """Rows as a chart takes them."""
     return alt.Data(values=list(rows))
 
 
-def _finished(chart) -> dict:
+def finished(chart) -> dict:
+    """The specification of a chart in the page's style, as wide as the page lets it be."""
     fit = {"type": "fit-x", "contains": "padding"}
     return _configured(chart.properties(width="container", autosize=fit))
 
@@ -100,12 +102,12 @@ def _histogram(one, numbers: Numbers):
     )
     tooltip = [alt.Tooltip(f"{name}:Q", format=form) for name, form in _HISTOGRAM]
     chart = (
-        alt.Chart(_data(row for row in rows if row["alleles"]))
+        alt.Chart(data(row for row in rows if row["alleles"]))
         .mark_rect()
         .encode(x=x, x2="to:Q", y=y, y2="floor:Q", tooltip=tooltip, color=_direction("middle"))
     )
     if one.null.any():
-        line = alt.Chart(_data(rows)).mark_line(
+        line = alt.Chart(data(rows)).mark_line(
             color=INK, strokeWidth=1.5, interpolate="step-after"
         )
         chart += line.encode(x=alt.X("from:Q"), y=alt.Y("null:Q"))
@@ -127,7 +129,7 @@ def _genome(numbers: Numbers):
         rows, axis, title = numbers.genome, None, None
     x = alt.X("x:Q", title=title, axis=axis, scale=alt.Scale(domain=ends, nice=False))
     points = (
-        alt.Chart(_data(rows))
+        alt.Chart(data(rows))
         .mark_circle(size=18, opacity=0.8)
         .encode(
             x=x,
@@ -145,18 +147,18 @@ def _genome(numbers: Numbers):
         if c["x2"] - c["x"] > room
     ]
     text = (
-        alt.Chart(_data(names))
+        alt.Chart(data(names))
         .mark_text(baseline="top", fontSize=11, color=INK, limit=70)
         .encode(x=alt.X("x:Q"), y=alt.value(246), text="name:N")
     )
     borders = [{"x": c["x2"] + ends[1] / 200} for c in numbers.contigs[:-1]]
-    rules = alt.Chart(_data(borders)).mark_rule(color=GREY, opacity=0.5).encode(x="x:Q")
+    rules = alt.Chart(data(borders)).mark_rule(color=GREY, opacity=0.5).encode(x="x:Q")
     return (points + rules + text).properties(height=240)
 
 
 def _volcano(numbers: Numbers):
     return (
-        alt.Chart(_data(numbers.volcano))
+        alt.Chart(data(numbers.volcano))
         .mark_rect(color=INK)
         .encode(
             x=_effect("x:Q", numbers),
@@ -207,9 +209,9 @@ def _agreement(numbers: Numbers):
         alt.Tooltip("share:Q", format=".1%"),
         alt.Tooltip("alleles:Q", format=","),
     ]
-    each = alt.Chart(_data(rows)).encode(x=x, y=y, tooltip=tooltip, detail="experiment:N")
+    each = alt.Chart(data(rows)).encode(x=x, y=y, tooltip=tooltip, detail="experiment:N")
     each = each.mark_line(color=GREY, strokeWidth=1, opacity=0.6)
-    every = alt.Chart(_data(all_)).encode(x=x, y=y, tooltip=tooltip)
+    every = alt.Chart(data(all_)).encode(x=x, y=y, tooltip=tooltip)
     every = every.mark_line(
         color=INK, strokeWidth=2.5, point=alt.OverlayMarkDef(size=40, color=INK)
     )
@@ -229,7 +231,7 @@ def _folds(numbers: Numbers):
     y = alt.Y("allele:N", title=None, sort=names, axis=_NAMES)
     x = alt.X("logfc:Q", title=EFFECT)
     folds = (
-        alt.Chart(_data(row | {"allele": names[row["rank"]]} for row in numbers.folds))
+        alt.Chart(data(row | {"allele": names[row["rank"]]} for row in numbers.folds))
         .mark_circle(size=36, color=GREY, opacity=0.7)
         .encode(x=x, y=y, tooltip=["allele:N", alt.Tooltip("logfc:Q", format=".3g")])
     )
@@ -238,7 +240,7 @@ def _folds(numbers: Numbers):
         for name, row in zip(names, numbers.top, strict=True)
     ]
     mean = (
-        alt.Chart(_data(answers))
+        alt.Chart(data(answers))
         .mark_tick(thickness=3, size=12, orient="vertical")
         .encode(x=alt.X("logfc:Q"), y=alt.Y("allele:N", sort=names), color=_direction("logfc"))
     )

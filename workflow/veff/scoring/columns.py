@@ -3,6 +3,7 @@
 from typing import NamedTuple
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 
 class Column(NamedTuple):
@@ -52,6 +53,14 @@ SCORES = {
     "abs_logfc": Column(pa.float64(), "size of the change of counts", "log2", "abs(logfc)"),
     "logfc_x_jsd": Column(pa.float64(), "product", "log2", "logfc * jsd"),
     "abs_logfc_x_jsd": Column(pa.float64(), "product", "log2", "abs(logfc) * jsd"),
+}
+TOWARDS_EFFECT = {
+    "logfc_effect": Column(
+        pa.float64(),
+        "logfc towards the effect allele, where the input says which one that is",
+        "log2",
+        "logfc if the effect allele is ALT, -logfc if it is REF",
+    )
 }
 SPREAD = {
     **{
@@ -178,10 +187,17 @@ def schema(*groups: dict[str, Column], without: str | None = None) -> pa.Schema:
     )
 
 
+def towards_effect(effect_is: pa.ChunkedArray) -> pa.ChunkedArray:
+    """What turns an effect of ALT into one of the effect allele: 1, -1, or missing."""
+    return pc.case_when(
+        pc.make_struct(pc.equal(effect_is, "alt"), pc.equal(effect_is, "ref")), 1.0, -1.0
+    )
+
+
 def answers(nulls: bool, fdr: bool) -> pa.Schema:
     """The columns of an experiment's answers, with what a null adds and what a cut-off adds."""
     judged = (NULL if nulls else {}, FDR if fdr else {})
-    return schema(ALLELE, EXPERIMENT, SCORES, SPREAD, *judged, without="fold")
+    return schema(ALLELE, EXPERIMENT, SCORES, TOWARDS_EFFECT, SPREAD, *judged, without="fold")
 
 
 FOLDS = schema(ALLELE, EXPERIMENT, SCORES)

@@ -1,0 +1,1 @@
+"""How good are the predictions where the answer is known?"""
