@@ -47,8 +47,8 @@ class Evaluation:
 
 
 def _words(row: dict) -> str:
-    between = f" ({row['low']} to {row['high']})" if row["low"] else ""
-    return f"{row['value']}{between}"
+    value, low, high = (f"{float(row[key] or 'nan'):.3g}" for key in ("value", "low", "high"))
+    return value if low == "nan" else f"{value} ({low} to {high})"
 
 
 def _axes() -> tuple[alt.X, alt.Y]:
