@@ -28,9 +28,11 @@ EXPERIMENTS = [
 KEYS = ("K562__new___a_b", "K562__new___a_b_2")
 
 
-@pytest.fixture
-def annotated(tmp_path):
-    """An annotated VCF, two of three experiments shown, the first with two groups."""
+@pytest.fixture(params=[1, 2, 3, 100])
+def annotated(tmp_path, request, monkeypatch):
+    """An annotated VCF, two of three experiments shown, the first with two groups; its alleles
+    read so many at once."""
+    monkeypatch.setattr(info, "BATCH", request.param)
     (tmp_path / "in.vcf").write_text(VCF)
     summary = {
         "allele_id": range(4),

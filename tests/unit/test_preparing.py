@@ -67,6 +67,8 @@ class Given:
     def __iter__(self):
         return iter(self.read())
 
+    pieces = __iter__
+
 
 def prepared(genome, folder, rows, chunk_size=100, max_ref_mismatch=1.0, **settings):
     """Summary, rows of the alleles and rows of the scoreable, as dictionaries."""

@@ -178,6 +178,47 @@ def test_a_row_that_is_taken_as_plain_is_what_the_checks_make_of_it(row):
         assert taken == record.parse(0, 1, *row)
 
 
+def one_by_one(pieces):
+    """The records of `Vcf.pieces`, without their lines, and how many came by columns."""
+    found, by_columns = [], 0
+    for piece in pieces:
+        if isinstance(piece, list):
+            found += [row._replace(line=0) for row in piece]
+            continue
+        by_columns += len(piece.chrom)
+        columns = (column.to_pylist() for column in piece[1:])
+        for number, (*row, ref, alts) in enumerate(zip(*columns, strict=True), piece.number):
+            found.append(Record(number, 0, *row, ref, () if alts == ["."] else tuple(alts)))
+    return found, by_columns
+
+
+ODD = [
+    *(row if isinstance(row, bytes) else row.encode() for row in MALFORMED),
+    *(
+        b"",
+        b" ",
+        b"1\t5\t.\tA\tC\t.\t.\t.\t",
+        b"1\t5\t.\tA\tC\t.\t.\t.\tmore",
+        b'1\t5\t"\tA\t"\t.\t.\t.',
+    ),
+    *(b"1\t5\t\tA\tC\t.\t.\t.", b"1\t5\t.\tA\tC,\t.\t.\t.", b"1\t5\t.\tA\t,C\t.\t.\t."),
+    *(b"1\t5\t.\tA\t.\t.\t.\t\xff", b"1\t5\t.\tA\t<DEL>,*\t.\t.\t.\r", b"1\t5\t.\tA\tC"),
+    b"1\t5\t.\tA\t" + b",".join([b"C"] * 70_000) + b"\t.\t.\t.",
+]
+
+
+@pytest.mark.parametrize("row", ODD)
+@pytest.mark.parametrize("end", [b"\n", b""])
+def test_records_by_columns_are_those_of_one_row_after_the_other(tmp_path, monkeypatch, row, end):
+    monkeypatch.setattr(vcf, "BLOCK_LINES", 2)
+    plain = b'chr1_alt\t012\trs1;x,y\tacG\tC,GT\t.\t.\tA=\xe9;B="\n' * 4
+    path = write(tmp_path / "a.vcf", HEADER.encode() + SITES.encode() + plain + row + end)
+    expected = [record._replace(line=0) for record, _ in vcf.Vcf(path)]
+    found, by_columns = one_by_one(vcf.Vcf(path).pieces())
+    assert found == expected
+    assert by_columns >= 4
+
+
 def test_a_missing_alt_among_others_is_an_error_or_costs_only_itself(tmp_path):
     path = write(tmp_path / "a.vcf", HEADER + SITES + "1\t5\t.\tA\tC,,T\t.\t.\t.\n")
     with pytest.raises(InputError, match=r"a\.vcf, line 7: an allele is missing: ALT 'C,,T'"):

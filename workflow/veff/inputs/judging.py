@@ -13,7 +13,7 @@ from veff.errors import InputError
 from veff.inputs import alignment, records
 from veff.inputs.alignment import Aligned, Texts
 from veff.inputs.fit import Fit
-from veff.inputs.records import Malformed, Record
+from veff.inputs.records import Columns, Malformed, Record
 from veff.inputs.reference import FIRST_BASE, Reference
 from veff.inputs.settling import Settled
 
@@ -83,6 +83,18 @@ class Verdict(NamedTuple):
     reason: str = ""
 
 
+class _Several(NamedTuple):
+    """Alleles before they are judged."""
+
+    keys: pa.Table  # as _KEYS has them
+    contig: np.ndarray  # int64, -1 for one that the reference lacks, or of a malformed row
+    refs: pa.StringArray
+    alts: pa.StringArray
+    effect_is: pa.StringArray
+    remarks: dict[int, str]  # by allele
+    malformed: dict[int, str]  # why a row is, by allele
+
+
 class Judge:
     """Gives alleles their statuses, and counts what says whether the input fits the reference.
 
@@ -121,49 +133,34 @@ class Judge:
         if misfit := self.fit.misfit(self._share, self.reference.assembly):
             raise InputError(f"{self._source}: {misfit}")
 
-    def block(self, rows: list[Record | Malformed]) -> tuple[pa.Table, pa.Table]:
+    def block(self, rows: list[Record | Malformed] | Columns) -> tuple[pa.Table, pa.Table]:
         """The alleles of records, as `JUDGED` has them, and those that are ok, as `SITES` has.
 
         Sequences that the reference has to the letter are recognised all at once, the others
         judged one by one; then all that remain are aligned.
         """
-        malformed = {i: row.reason for i, row in enumerate(rows) if isinstance(row, Malformed)}
-        for i in malformed:
-            rows[i] = _as_record(rows[i])
-        number, _, chrom, pos, name, ref, alts, note, effect = zip(*rows, strict=True)
-        row_of = np.repeat(np.arange(len(rows)), [len(several) or 1 for several in alts])
-        ref = [ref[i] for i in row_of.tolist()]
-        alt = [one for several in alts for one in several or (".",)]
-        parsed = ~np.isin(row_of, list(malformed))
-        contig = np.fromiter(map(self._contigs.__getitem__, chrom), np.int64)[row_of]
-        contig[~parsed] = -1
+        several = self._of_columns(rows) if isinstance(rows, Columns) else self._of_rows(rows)
+        keys, contig, refs, alts, effect_is, remarks, malformed = several
         self.contigs_matched |= bool((contig >= 0).any())
-        self.contigs_unmatched.update(chrom[i] for i in row_of[parsed & (contig < 0)].tolist())
+        unmatched = contig < 0
+        unmatched[list(malformed)] = False
+        self.contigs_unmatched.update(keys["chrom"].filter(pa.array(unmatched)).to_pylist())
 
-        remarks, effect_is = {}, [effect[i] or "unknown" for i in row_of.tolist()]
-        for i in np.flatnonzero(np.fromiter(map(bool, note), bool)[row_of]).tolist():
-            row = rows[row_of[i]]
-            ref[i], alt[i], remarks[i] = self._completed(
-                int(contig[i]), row.pos - 1, ref[i], alt[i], row.note
-            )
-            if row.note == records.ORDER_UNKNOWN and ref[i] != row.ref:
-                effect_is[i] = OTHER[effect_is[i]]
-
-        keys = _table((number, chrom, pos, name), _KEYS).take(row_of)
         start = keys.column("pos").fill_null(0).to_numpy() - 1
-        refs, alts = (pa.array(column, pa.string()) for column in (ref, alt))
         texts = Texts.of(refs), Texts.of(alts)
         written = [pc.binary_length(column).to_numpy() > 0 for column in (refs, alts)]
         fits = self._fits(contig, start, *texts) & written[0] & written[1]
         self.fit.checked += int((fits & (texts[0].length > 0)).sum())
-        status, reason = ["ok"] * len(alt), [""] * len(alt)
+        status, reason = ["ok"] * len(alts), [""] * len(alts)
         ok = fits.copy()
-        for i in np.flatnonzero(~fits).tolist():
-            row = int(row_of[i])
+        others = np.flatnonzero(~fits)
+        written = (*keys.select(["chrom", "pos"]).columns, refs, alts)
+        written = (column.take(pa.array(others)).to_pylist() for column in written)
+        for i, *allele in zip(others.tolist(), *written, strict=True):
             status[i], reason[i] = (
-                Verdict("malformed", malformed[row])
-                if row in malformed
-                else self._verdict(int(contig[i]), chrom[row], pos[row], ref[i], alt[i])
+                Verdict("malformed", malformed[i])
+                if i in malformed
+                else self._verdict(int(contig[i]), *allele)
             )
             ok[i] = status[i] == "ok"
 
@@ -183,16 +180,53 @@ class Judge:
         for i in where[np.isin(where, list(remarks))].tolist():
             reason[i] = remarks[i]
 
-        allele_id = np.arange(self.alleles, self.alleles + len(alt))
-        self.records += len(number)
-        self.alleles += len(alt)
+        allele_id = np.arange(self.alleles, self.alleles + len(alts))
+        self.records += len(rows.chrom) if isinstance(rows, Columns) else len(rows)
+        self.alleles += len(alts)
         written = _written(self.reference, contig[where], aligned)
-        scored = _spread((*written, palindromic(*written[1:])), where, len(alt))
+        scored = _spread((*written, palindromic(*written[1:])), where, len(alts))
         names = self._names.take(pa.array(contig, mask=contig < 0))
         judged = (allele_id, *keys.columns, refs, alts, effect_is, status, reason, names, *scored)
         site = self.first_site[contig[where]] + aligned.start
         sites = (allele_id[where], site, aligned.ref_len, aligned.alt)
         return _table(judged, JUDGED), _table(sites, SITES)
+
+    def _of_columns(self, rows: Columns) -> "_Several":
+        row_of = pc.list_parent_indices(rows.alts)
+        number = pa.array(np.arange(rows.number, rows.number + len(rows.chrom)))
+        keys = pa.table([number, rows.chrom, rows.pos, rows.id], _KEYS).take(row_of)
+        chrom = rows.chrom.dictionary_encode()
+        contigs = [self._contigs[name] for name in chrom.dictionary.to_pylist()]
+        contig = np.array(contigs, np.int64)[chrom.indices.to_numpy()][row_of.to_numpy()]
+        unknown = pa.repeat("unknown", len(row_of))
+        return _Several(keys, contig, rows.ref.take(row_of), rows.alts.values, unknown, {}, {})
+
+    def _of_rows(self, rows: list[Record | Malformed]) -> "_Several":
+        malformed = {i: row.reason for i, row in enumerate(rows) if isinstance(row, Malformed)}
+        for i in malformed:
+            rows[i] = _as_record(rows[i])
+        number, _, chrom, pos, name, ref, alts, note, effect = zip(*rows, strict=True)
+        row_of = np.repeat(np.arange(len(rows)), [len(several) or 1 for several in alts])
+        ref = [ref[i] for i in row_of.tolist()]
+        alt = [one for several in alts for one in several or (".",)]
+        contig = np.fromiter(map(self._contigs.__getitem__, chrom), np.int64)[row_of]
+        wrong = np.flatnonzero(np.isin(row_of, list(malformed)))
+        contig[wrong] = -1
+        remarks, effect_is = {}, [effect[i] or "unknown" for i in row_of.tolist()]
+        for i in np.flatnonzero(np.fromiter(map(bool, note), bool)[row_of]).tolist():
+            row = rows[row_of[i]]
+            ref[i], alt[i], remarks[i] = self._completed(
+                int(contig[i]), row.pos - 1, ref[i], alt[i], row.note
+            )
+            if row.note == records.ORDER_UNKNOWN and ref[i] != row.ref:
+                effect_is[i] = OTHER[effect_is[i]]
+        return _Several(
+            _table((number, chrom, pos, name), _KEYS).take(row_of),
+            contig,
+            *(pa.array(column, pa.string()) for column in (ref, alt, effect_is)),
+            remarks,
+            {i: malformed[row_of[i]] for i in wrong.tolist()},
+        )
 
     def _fits(self, contig: np.ndarray, start: np.ndarray, ref: Texts, alt: Texts) -> np.ndarray:
         """Which alleles replace bases, that the reference has to the letter, by bases: bool[n]."""

@@ -23,7 +23,7 @@ import pyarrow.parquet as pq
 from veff import atomic, plan
 from veff.inputs import records
 from veff.inputs.judging import JUDGED, SITES, STATUSES, Judge, first_sites
-from veff.inputs.records import Malformed, Record
+from veff.inputs.records import Columns, Malformed, Record
 from veff.inputs.reference import Reference
 
 ALLELES = JUDGED.append(pa.field("scored_as", pa.int64()))
@@ -85,7 +85,7 @@ def prepare(
     with tempfile.TemporaryDirectory(dir=alleles.parent, prefix=".prepare-") as scratch:
         scratch = Path(scratch)
         with _no_collector():
-            regions = _judge_all(rows, judge, scratch / "judged", scratch / "sites")
+            regions = _judge_all(rows.pieces(), judge, scratch / "judged", scratch / "sites")
         judge.check()
         chunk_size = plan.enough(judge.alleles, chunk_size, most_chunks)
         duplicates, n_scoreable = _write_scoreable(
@@ -126,7 +126,7 @@ def _no_collector() -> Iterator[None]:
 
 
 def _judge_all(
-    rows: Iterable[Record | Malformed], judge: Judge, judged: Path, sites: Path
+    rows: Iterable[Record | Malformed | Columns], judge: Judge, judged: Path, sites: Path
 ) -> dict[int, list[int]]:
     """Write the alleles with their statuses to `judged`, those that can be scored to `sites`.
 
@@ -154,10 +154,18 @@ def _judge_all(
     return regions
 
 
-def _blocks(rows: Iterable[Record | Malformed]) -> Iterator[list[Record | Malformed]]:
+def _blocks(
+    rows: Iterable[Record | Malformed | Columns],
+) -> Iterator[list[Record | Malformed] | Columns]:
     """As many records at once as memory is meant for."""
     block, size = [], 0
     for row in rows:
+        if type(row) is Columns:
+            if block:
+                yield block
+            yield row
+            block, size = [], 0
+            continue
         block.append(row)
         if isinstance(row, Record):
             size += len(row.ref) * len(row.alts) + sum(map(len, row.alts))

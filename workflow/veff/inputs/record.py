@@ -3,6 +3,8 @@
 import re
 from typing import NamedTuple
 
+import pyarrow as pa
+
 NO_REF = "no REF in list"
 ORDER_UNKNOWN = "allele order unknown"
 
@@ -40,6 +42,20 @@ class Record(NamedTuple):
     alts: tuple[str, ...]
     note: str = ""
     effect: str = ""
+
+
+class Columns(NamedTuple):
+    """Records with nothing to note, one after another, by columns.
+
+    ``alts`` is what stands there, ``.`` where a record has none, as a list a record.
+    """
+
+    number: int  # of the first
+    chrom: pa.StringArray
+    pos: pa.Int64Array
+    id: pa.StringArray
+    ref: pa.StringArray
+    alts: pa.ListArray
 
 
 class Malformed(NamedTuple):

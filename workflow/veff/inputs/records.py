@@ -1,17 +1,19 @@
 """The records of what the user gave as variants, one after another."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from operator import itemgetter
 from pathlib import Path
+
+import pyarrow.compute as pc
 
 from veff.errors import InputError
 from veff.inputs import bcf, formats
 from veff.inputs.lists import List
-from veff.inputs.record import NO_REF, ORDER_UNKNOWN, Malformed, Record, quote
+from veff.inputs.record import NO_REF, ORDER_UNKNOWN, Columns, Malformed, Record, quote
 from veff.inputs.reference import Reference
 from veff.inputs.vcf import Vcf
 
-__all__ = ["NO_REF", "ORDER_UNKNOWN", "Malformed", "Record", "Variants", "read"]
+__all__ = ["NO_REF", "ORDER_UNKNOWN", "Columns", "Malformed", "Record", "Variants", "read"]
 
 
 class Variants:
@@ -56,16 +58,32 @@ class Variants:
             )
 
     def __iter__(self) -> Iterator[Record | Malformed]:
-        place = "line"
         if self._list is not None:
             rows = iter(self._list)
         elif self._kind == "bcf":
-            rows, place = map(itemgetter(0), bcf.rows(self.path)), "record"
+            rows = map(itemgetter(0), bcf.rows(self.path))
         else:
             rows = map(itemgetter(0), Vcf(self.path))
+        return self._checked(rows)
+
+    def pieces(self) -> Iterator[Record | Malformed | Columns]:
+        """The same; but of a VCF many at once as `Columns`, wherever all of them are plain."""
+        if self._kind != "vcf":
+            return iter(self)
+        pieces = Vcf(self.path).pieces()
+        return self._checked(
+            row for piece in pieces for row in ([piece] if type(piece) is Columns else piece)
+        )
+
+    def _checked(self, rows: Iterable) -> Iterator:
+        place = "record" if self._kind == "bcf" else "line"
         unknown = 0  # rows so far, while none of them has a REF
         for row in rows:
-            if type(row) is Malformed or "" in row.alts:
+            if type(row) is Columns:
+                if unknown is not None:
+                    without = pc.all(pc.equal(row.ref, ".")).as_py()
+                    unknown = unknown + len(row.ref) if without else None
+            elif type(row) is Malformed or "" in row.alts:
                 if self._strict and (what := _fault(row)):
                     raise InputError(
                         f"{self.path}, {place} {row.line}: {what} (malformed_rows: skip counts "

@@ -19,6 +19,7 @@ from veff.scoring import columns
 from veff.tables import dataset
 
 DIGITS = 5
+BATCH = 1 << 16  # alleles whose texts are made at once
 # Of the largest effect over the experiments: field, column of the summary, type, meaning.
 MAX = (
     ("CHERI_STATUS", "status", "String", "ok or duplicate where scored, else why not"),
@@ -167,7 +168,7 @@ def _definition(field: str, kind: str, meaning: str) -> str:
 def _records(path: Path, names: list[str]) -> Iterator[pa.RecordBatch]:
     """Rows, many at a time, those of one record together."""
     rest = []
-    for batch in pq.ParquetFile(path).iter_batches(columns=names):
+    for batch in pq.ParquetFile(path).iter_batches(BATCH, columns=names):
         alleles = pa.concat_batches([*rest, batch])
         last = _starts(alleles["record"])[-1]
         if last:
