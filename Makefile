@@ -27,7 +27,7 @@ help:
 demo: env
 	@$(RUN) snakemake --cores all --configfile config/demo.yaml
 
-test: env
+test: env .venv/cluster .venv/executors
 	$(RUN) pytest -n 2 --dist loadgroup --no-loadscope-reorder -m 'not kills' --ignore tests/cluster
 
 test-kills: env
@@ -40,7 +40,7 @@ docs: env .venv/docs
 	NO_MKDOCS_2_WARNING=1 PYTHONPATH=$$PWD/.venv/docs $(RUN) mkdocs build --quiet --strict
 
 # Beside the environment, not in it: what is for Slurm adds 0.7 s to every start of Snakemake.
-.venv/cluster .venv/docs: .venv/%: envs/%.txt $(MADE)
+.venv/cluster .venv/docs .venv/executors: .venv/%: envs/%.txt $(MADE)
 	$(PIP) --quiet --upgrade --target $@ -r $<
 	@touch $@
 

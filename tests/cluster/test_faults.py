@@ -198,7 +198,11 @@ def test_cluster_generic_with_a_node_lost(middle, seen):
     submit = "sbatch --parsable --export=ALL --gpus={resources.gpu} --mem={resources.mem_mb} "
     submit += "--time={resources.runtime} --cpus-per-task={resources.cpus_per_task} -o /dev/null"
     status = f"{sys.executable} -I {HERE / 'status.py'}"  # without what `node` has for jobs
-    generic = ["--executor=cluster-generic", f"--cluster-generic-submit-cmd={submit}"]
+    generic = [
+        "--default-resources=gpu=0",
+        "--executor=cluster-generic",
+        f"--cluster-generic-submit-cmd={submit}",
+    ]
     generic += [f"--cluster-generic-status-cmd={status}", "--cluster-generic-cancel-cmd=scancel"]
     lose_a_node(run, *generic)
     seen("A node loses power, under cluster-generic", "as under the plugin", run)

@@ -81,13 +81,13 @@ def test_enabling_imports_neither_torch_nor_triton():
 
 def test_cuda_without_a_gpu_is_an_error(monkeypatch):
     monkeypatch.setattr(gpus, "torch_has_cuda", lambda: False)
-    with pytest.raises(InputError, match="no NVIDIA GPU"):
+    with pytest.raises(InputError, match=r"promised an NVIDIA GPU, and .* device: cpu"):
         autotune.claim({"device": "cuda"})
 
 
 def test_a_gpu_model_without_a_gpu_is_an_error(monkeypatch):
     monkeypatch.setattr(gpus, "torch_has_cuda", lambda: False)
-    with pytest.raises(InputError, match="gpu_model is h200, but no NVIDIA GPU"):
+    with pytest.raises(InputError, match=r"promised an NVIDIA GPU \(h200\), and .* shows it none"):
         autotune.claim({"device": "auto", "gpu_model": "h200"})
 
 

@@ -46,28 +46,27 @@ def test_a_chunk_is_what_the_models_score_in_ten_minutes():
 
 
 @pytest.mark.parametrize(
-    ("device", "gpu_model", "asked", "elsewhere", "here", "expected"),
+    ("device", "gpu_model", "elsewhere", "here", "expected"),
     [
-        ("auto", None, 1, True, False, True),  # a submit node without a GPU
-        ("auto", None, 0, True, True, False),  # a profile that asks for none
-        ("auto", None, 1, False, False, False),
-        ("auto", None, 1, False, True, True),
-        ("auto", "h200", 1, True, False, True),
-        ("cuda", None, 1, False, False, True),
-        ("cpu", None, 0, True, True, False),
+        ("auto", None, True, False, 1),  # a submit node without a GPU
+        ("auto", None, False, False, 0),
+        ("auto", None, False, True, 1),
+        ("auto", "h200", False, False, 1),
+        ("cuda", None, False, False, 1),
+        ("cpu", None, True, True, 0),
     ],
 )
-def test_chunks_are_for_the_gpu_that_the_jobs_will_have(
-    monkeypatch, device, gpu_model, asked, elsewhere, here, expected
+def test_a_job_is_to_have_a_gpu_where_one_is_asked_of_a_scheduler_or_is_here(
+    monkeypatch, device, gpu_model, elsewhere, here, expected
 ):
     monkeypatch.setattr(plan, "_gpu_here", lambda: here)
-    assert plan.jobs_have_a_gpu(device, gpu_model, asked, elsewhere) == expected
+    assert plan.gpus_a_job(device, gpu_model, elsewhere) == expected
 
 
 def test_fifty_models_and_a_million_alleles_from_a_submit_node_make_few_jobs():
     """They made 41,667, as if each ran on a core of the submit node."""
-    gpu = plan.jobs_have_a_gpu("auto", None, asked=1, elsewhere=True)
-    assert chunks(10**6, a_cut("auto", gpu=gpu, models=50)) == 5
+    gpu = plan.gpus_a_job("auto", None, elsewhere=True)
+    assert chunks(10**6, a_cut("auto", gpu=bool(gpu), models=50)) == 5
 
 
 @pytest.mark.parametrize("alleles", [10**6, 10**8, 10**10])

@@ -56,10 +56,6 @@ BUNDLES = sheet.bundles(
     acceptance.bundles(Path(OUT, "models")),
 )
 PARTITIONED = len(EXPERIMENTS) > plan.EXPERIMENTS_A_FILE
-# What the jobs that run models ask the scheduler for, besides what all do.
-GPU = {"gpu": int(config["device"] != "cpu")}
-if config["gpu_model"]:
-    GPU["gpu_model"] = config["gpu_model"]
 NULLS = {} if config["nulls"] == "none" else config["nulls"]
 TOP = config["top"]["n"]
 MOTIF_FILE = config["motifs"]["set"] if config["motifs"]["set"] != "jaspar" else None
@@ -177,9 +173,29 @@ def asks(need, **more):
         "runtime": lambda wildcards, input, attempt: attempt
         * of(wildcards, input).minutes,
         "cpus_per_task": lambda wildcards, threads: threads,
-        "gpu": 0,
         "attempt": lambda wildcards, attempt: attempt,  # veff.job asks which one it is
     } | more
+
+
+def gpus(wildcards=None):
+    """How many GPUs a job that runs models asks for: it is promised them, and stops without.
+
+    Of a `device: auto`, what counts is the machine where the run started, or, for jobs that run
+    elsewhere, their scheduler.
+    """
+    # What an executor is for a dry run Snakemake does not say; only clusters are given jobs.
+    dry = workflow.dryrun and workflow.resource_settings.nodes
+    elsewhere = dry or workflow.remote_exec or workflow.non_local_exec
+    return plan.gpus_a_job(config["device"], config["gpu_model"], bool(elsewhere))
+
+
+# What the jobs that run models ask for, besides what all do. Nothing where they need no GPU: for
+# Kubernetes none is something else than zero.
+GPU = {}
+if config["device"] != "cpu":
+    GPU["gpu"] = gpus
+if config["gpu_model"]:
+    GPU["gpu_model"] = config["gpu_model"]
 
 
 def known(key):
@@ -200,7 +216,7 @@ def to_predict(alleles):
         models = sum(len(one.checkpoints) for one in BUNDLES[wildcards.bundle])
         # Both strands take the time of twice the models.
         models *= 1 + config["reverse_complement"]
-        return resources.models(alleles(), models, on_gpu=bool(GPU["gpu"]))
+        return resources.models(alleles(), models, on_gpu=bool(gpus()))
 
     return of
 
@@ -260,14 +276,9 @@ def nulls(extension):
 
 def cut():
     """What the alleles are divided into chunks for (known once all rules are)."""
-    # What an executor is for a dry run Snakemake does not say; only clusters are given jobs.
-    dry = workflow.dryrun and workflow.resource_settings.nodes
-    gpu = plan.jobs_have_a_gpu(
-        config["device"],
-        config["gpu_model"],
-        asked=rules.score.rule.resources["gpu"].value,
-        elsewhere=bool(dry or workflow.remote_exec or workflow.non_local_exec),
-    )
+    asked = rules.score.rule.resources.get("gpu")  # a profile may have changed it
+    changed = asked is not None and not asked.is_evaluable()
+    gpu = bool(asked.value if changed else gpus())
     where = config["device"], config["gpu_model"]
     return plan.cut(f"{OUT}/prepared/summary.json", BUNDLES, *where, gpu)
 

@@ -11,7 +11,7 @@ with job.logged(snakemake.log[0], snakemake.resources.attempt):
     autotune.enable()
     params = snakemake.params
     architectures = [one.architecture for one in experiment.read(snakemake.input.models)]
-    how = How(**params.how)
+    how = How(**params.how).on(snakemake.resources.get("gpu", 0))
     settings = snakemake.config["autotune"] | how.where
     gpu = autotune.claim(settings)  # before torch looks at the GPUs
     batch_size = memory.size(params.batch_size, architectures, gpu is not None)

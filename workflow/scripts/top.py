@@ -13,7 +13,7 @@ with job.logged(snakemake.log[0], snakemake.resources.attempt):
     began = time.monotonic()
     params, files, output = snakemake.params, snakemake.input, snakemake.output
     setup = atomic.read_json(files.setup)
-    how = How(**params.how)
+    how = How(**params.how).on(snakemake.resources.get("gpu", 0))
     settings = snakemake.config["autotune"] | how.where
     autotune.enable(settings, setup["work"], [Path(files.setup).parent])
     import torch

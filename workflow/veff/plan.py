@@ -1,10 +1,12 @@
 """How is a run cut into jobs: how many alleles and how many models does one take?"""
 
+import importlib.util
 import os
 from dataclasses import dataclass
 from pathlib import Path
 
 from veff import atomic
+from veff.autotune import gpus
 from veff.models.sheet import Request
 
 JOB_S = 600
@@ -85,22 +87,25 @@ def cut(
     return Cut(device, gpu_model, gpu, sum(len(one.checkpoints) for one in first), len(bundles))
 
 
-def jobs_have_a_gpu(device: str, gpu_model: str | None, asked: int | str, elsewhere: bool) -> bool:
-    """Whether scoring jobs will run on a GPU.
+def gpus_a_job(device: str, gpu_model: str | None, elsewhere: bool) -> int:
+    """How many GPUs a job that runs models is to have: 1, or 0 where it runs on the CPU.
 
-    `asked` is how many the rule asks for, as a profile may have changed it. Jobs that run
-    `elsewhere` get from their scheduler what they ask for; those of a `device: auto` that run
-    here have a GPU where this machine has one.
+    Under `device: auto`, jobs that run `elsewhere` ask their scheduler for one; those that run
+    here have one where this machine has.
     """
     if device != "auto" or gpu_model:
-        return device != "cpu"
-    return asked != 0 and (elsewhere or _gpu_here())
+        return int(device != "cpu")
+    return int(elsewhere or _gpu_here())
 
 
 def _gpu_here() -> bool:
-    # By the device's file, since the environment that runs Snakemake may know no NVML.
+    # By files, since the environment that runs Snakemake may know no NVML, and no torch.
     hidden = os.environ.get("CUDA_VISIBLE_DEVICES") in ("", "-1")
-    return not hidden and any(Path("/dev").glob("nvidia[0-9]*"))
+    there = (
+        any(Path("/dev").glob("nvidia[0-9]*")) or Path("/usr/lib/wsl/lib/libcuda.so.1").exists()
+    )
+    usable = importlib.util.find_spec("torch") is None or gpus.torch_has_cuda()
+    return there and usable and not hidden
 
 
 def random_snvs(gpu: bool) -> int:

@@ -4,11 +4,13 @@ At least twice what tests/bench measured; a job that Slurm ends all the same has
 attempt.
 """
 
+import math
 from dataclasses import dataclass
 
 from veff.plan import CPU_RATE, GPU_RATE
 
 MILLION = 1_000_000
+GIB = 1024  # AWS Batch takes whole ones only
 # GPUs and cores may be so many times slower than those that the rates were measured on.
 SLOWER = 5
 
@@ -21,21 +23,25 @@ class Need:
     minutes: int
 
 
-LIGHT = Need(4000, 60)
-WARMING = Need(8000, 120)  # to benchmark kernels, or to attribute: as long as a slow GPU takes
+LIGHT = Need(4 * GIB, 60)
+WARMING = Need(8 * GIB, 120)  # to benchmark kernels, or to attribute: as long as a slow GPU takes
 
 
 def models(alleles: int, models: int, on_gpu: bool, threads: int = 1) -> Need:
     """To predict `alleles` with each of `models`: measured are 1.8 GB, and 0.8 GB a million."""
     rate = (GPU_RATE if on_gpu else CPU_RATE * threads) / SLOWER
-    return Need(4000 + 2000 * alleles // MILLION, 30 + int(alleles * models / rate / 60))
+    return Need(_gib(4 + 2 * alleles / MILLION), 30 + int(alleles * models / rate / 60))
 
 
 def rows(alleles: int, experiments: int = 1) -> Need:
     """To go through tables of a row an allele, as a whole, and an experiment, in turn."""
-    return Need(4000 + 1000 * alleles // MILLION, 30 + alleles * experiments // MILLION)
+    return Need(_gib(4 + alleles / MILLION), 30 + alleles * experiments // MILLION)
 
 
 def text(size_mb: float) -> Need:
     """To read a compressed text file from its beginning to its end, at 1 MB/s."""
-    return Need(4000, 30 + int(size_mb / 60))
+    return Need(4 * GIB, 30 + int(size_mb / 60))
+
+
+def _gib(gib: float) -> int:
+    return GIB * math.ceil(gib)

@@ -1,7 +1,7 @@
 """What a job finds on a node of `tests/cluster/slurm.py`: `tests/site` lets it arrive there.
 
 The node's GPUs, with the stand-in driver behind them: the cache is filled and read for real, and
-as torch has no CUDA, `device: auto` scores on the CPU. Each scoring job notes where it runs, on
+as torch has no CUDA, the scores are made on the CPU. Each scoring job notes where it runs, on
 which GPU, and when, and then does what the test planned for it, if anything.
 
 VEFF_SLURM is the folder of the Slurm; in the folder that Snakemake runs in, `jobs` holds the
@@ -36,6 +36,12 @@ def watch_scoring_jobs() -> None:
 
     def enable_and_note(settings=None, wanted=(), seeds=()):
         enabled = enable(settings, wanted, seeds)
+        if wanted:
+            import torch
+
+            from veff.cherimoya import engine
+
+            engine.device = lambda setting: torch.device("cpu")
         if wanted and hasattr(sys.modules["__main__"], "snakemake"):
             work[:] = wanted
             act(note())

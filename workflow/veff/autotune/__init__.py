@@ -77,10 +77,12 @@ def claim(settings: dict) -> gpus.Gpu | None:
         return None
     gpu = gpus.claim(settings["gpu_model"]) if gpus.torch_has_cuda() else None
     if gpu is None and (settings["device"] == "cuda" or settings["gpu_model"]):
-        asked = "gpu_model" if settings["gpu_model"] else "device"
+        model = settings["gpu_model"]
         raise Passing(  # another node may have one
-            f"{asked} is {settings[asked]}, but no NVIDIA GPU is visible, or this torch is built "
-            "without CUDA"
+            f"this job was promised an NVIDIA GPU{f' ({model})' if model else ''}, and "
+            f"{os.uname().nodename} shows it none, or its torch is built without CUDA. Nothing is "
+            "scored on a CPU unasked: have the profile ask the scheduler for a GPU "
+            "(docs/cluster.md), or set device: cpu"
         )
     return gpu
 

@@ -361,7 +361,7 @@ def device(setting: str) -> torch.device:
     usable = torch.cuda.is_available()
     if setting == "cuda" and not usable:
         raise InputError(
-            "device is 'cuda', but PyTorch sees no NVIDIA GPU here; "
-            "check nvidia-smi and that a CUDA build of PyTorch is installed, or set 'auto'"
+            "this job is to use a GPU, but PyTorch sees no NVIDIA GPU here; "
+            "check nvidia-smi and that a CUDA build of PyTorch is installed, or set 'cpu'"
         )
     return torch.device("cpu" if setting == "cpu" or not usable else "cuda")

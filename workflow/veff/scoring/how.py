@@ -1,6 +1,6 @@
 """How does a run predict, and how do an experiment's folds become its answer?"""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 
 @dataclass(frozen=True)
@@ -32,3 +32,10 @@ class How:
     def where(self) -> dict:
         """What the choice of a GPU depends on."""
         return {"device": self.device, "gpu_model": self.gpu_model}
+
+    def on(self, gpus: int) -> "How":
+        """The same, for a job that was promised so many GPUs: these settle `device: auto`.
+
+        So a job whose scheduler gave it none stops, and scores nothing on a CPU of its own accord.
+        """
+        return replace(self, device="cuda" if gpus else "cpu") if self.device == "auto" else self
