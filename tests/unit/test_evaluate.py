@@ -114,6 +114,20 @@ def test_a_standard_error_says_which_rows_are_positive(compare, some):
     assert [row["positive"] for row in found] == [abs(r["effect"]) >= 0.196 for r in found]
 
 
+def test_matched_negatives_are_those_of_sets_with_both_kinds(compare, some):
+    """Of 40 rows, pairs of a positive and a negative one; the last three sets are not whole."""
+    rows = [HEADINGS]
+    for i, one in enumerate(some):
+        pair = "NA" if i == 39 else f"pair{i // 2}"
+        rows.append((*one, "0.5", 0.01 if i % 2 or i == 36 else 0.9, 0.8, one[3], pair))
+    settings = {"pvalue": "p", "matched": "of"}
+    lines, found, _ = compare(rows, **settings)
+    mine = measures(lines)
+    assert [row["matched"] for row in found[-3:]] == ["pair18", "pair19", None]
+    assert {int(mine[name]["n"]) for name in ("auroc", "auprc", "auroc_matched")} == {36}
+    assert float(mine["positives"]["value"]) == 0.5
+
+
 def test_rows_about_other_experiments_are_lost_and_said(compare, some):
     rows = rows_of(some)
     rows[3] = (*rows[3][:-1], "another")

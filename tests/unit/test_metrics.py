@@ -44,6 +44,31 @@ def test_the_auroc_is_the_share_of_pairs_in_the_right_order():
     assert found == pytest.approx(by_counting_pairs(np.abs(X), POSITIVE), abs=1e-12)
 
 
+def within(score, positive, sets):
+    """The mean over positives of scikit-learn's AUROC of each alone against its own negatives."""
+    alone = [
+        roc_auc_score(np.r_[1, np.zeros(len(theirs))], np.r_[score[i], theirs])
+        for i in np.flatnonzero(positive)
+        for theirs in [score[~positive & (sets == sets[i])]]
+    ]
+    return np.mean(alone)
+
+
+def test_matched_rows_are_compared_within_their_sets():
+    size, sets = np.abs(X), RNG.permutation(N) % 20
+    value, influence = metrics.auroc_matched(size, POSITIVE, sets)
+    assert value == pytest.approx(within(size, POSITIVE, sets), abs=1e-12)
+    one_set = metrics.auroc_matched(size, POSITIVE, np.zeros(N, int))
+    alike = metrics.auroc(size, POSITIVE)
+    assert one_set.value == pytest.approx(alike.value, abs=1e-12)
+    assert one_set.influence == pytest.approx(alike.influence, abs=1e-9)
+    assert abs(influence.mean()) < 1e-9
+    some = range(0, N, 20)  # scikit-learn takes its time
+    twice = [within(*(np.append(one, one[i]) for one in (size, POSITIVE, sets))) for i in some]
+    expected = (np.array(twice) - value) * N
+    assert np.corrcoef(influence[some], expected)[0, 1] > 0.99
+
+
 @pytest.mark.parametrize("name", MEASURES)
 def test_a_rows_influence_is_what_having_it_twice_changes(name):
     """To first order, so what is left is of the order of 1/n."""

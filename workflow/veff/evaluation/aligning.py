@@ -40,7 +40,7 @@ def align(
     direction is unknown; as_written, the same towards whatever allele the table has as effect
     allele; positive (1, 0 or NaN); flipped, whether that is REF, so that the effect was turned;
     strand_flipped, whether the alleles are of the other strand; palindromic; experiment, null
-    where the row is about all.
+    where the row is about all; matched, what it shares with those that it is matched to, or null.
 
     Raises `InputError` if no row is found.
     """
@@ -129,9 +129,12 @@ def _block(table: Table, judge: Judge, rows: list, cells: list[list[str]]) -> pa
         "flipped": kept & (direction < 0),
         "strand_flipped": strand,
         "palindromic": palindromic,
-        "experiment": pa.array(
-            [None] * len(rows) if values.experiment is None else values.experiment, pa.string()
-        ),
+        **{
+            name: pa.nulls(len(rows), pa.string())
+            if texts is None
+            else pa.array(texts, pa.string())
+            for name, texts in (("experiment", values.experiment), ("matched", values.matched))
+        },
     }
     return pa.table(columns)
 

@@ -120,6 +120,10 @@ class Against:
         self.effect, self.as_written, self.positive = (
             rows[name].to_numpy() for name in ("effect", "as_written", "positive")
         )
+        # Rows of no set come last, where any row is of one.
+        sets = rows["matched"].combine_chunks().dictionary_encode()
+        self.n_sets = len(sets.dictionary)
+        self.matched = pc.fill_null(sets.indices, self.n_sets).to_numpy()
         kinds = rows["kind"].to_numpy(zero_copy_only=False)
         self.kinds = {kind: kinds == kind for kind in np.unique(kinds)}
         contig = rows["contig"].combine_chunks().dictionary_encode().indices.to_numpy()
@@ -138,13 +142,26 @@ class Against:
         if signed:
             yield from self._of_direction(values, rows & np.isfinite(self.effect))
         known = rows & np.isfinite(self.positive)
+        if self.n_sets:
+            known &= self._in_sets_of_both(known)
         positive = self.positive[known] > 0
-        if 0 < positive.sum() < len(positive):
-            size = np.abs(values[known])
-            yield self._bootstrapped("auroc", metrics.auroc(size, positive), known, "logit")
-            yield self._bootstrapped("auprc", metrics.auprc(size, positive), known, "logit")
-            # What average precision comes to by chance.
-            yield Result("positives", len(positive), float(positive.mean()))
+        if not 0 < positive.sum() < len(positive):
+            return
+        size = np.abs(values[known])
+        found = {"auroc": metrics.auroc(size, positive), "auprc": metrics.auprc(size, positive)}
+        if self.n_sets:
+            found["auroc_matched"] = metrics.auroc_matched(size, positive, self.matched[known])
+        for name, measure in found.items():
+            yield self._bootstrapped(name, measure, known, "logit")
+        # What average precision comes to by chance.
+        yield Result("positives", len(positive), float(positive.mean()))
+
+    def _in_sets_of_both(self, known: np.ndarray) -> np.ndarray:
+        """The rows of sets in which there are known positive rows and negative ones."""
+        positives, negatives = (
+            np.bincount(self.matched, known & (self.positive == kind)) for kind in (1, 0)
+        )
+        return ((positives > 0) & (negatives > 0))[self.matched] & (self.matched < self.n_sets)
 
     def _of_direction(self, values: np.ndarray, rows: np.ndarray) -> Iterator[Result]:
         x, y, raw = values[rows], self.effect[rows], self.as_written[rows]

@@ -61,6 +61,27 @@ def auroc(score: np.ndarray, positive: np.ndarray) -> Measure:
     )
 
 
+def auroc_matched(score: np.ndarray, positive: np.ndarray, matched: np.ndarray) -> Measure:
+    """The mean over positive rows of the share of their own negatives that they exceed, ties by
+    half: the AUROC where all rows are matched to each other, the same number for all of these.
+
+    Each set, a number in `matched`, has both kinds.
+    """
+    n = len(score)
+    _, rank = np.unique(score, return_inverse=True)
+    order = Order(matched * n + rank)  # set after set
+    negatives, positives = (np.bincount(matched, kind) for kind in (~positive, positive))
+    in_earlier, in_later = np.cumsum(negatives) - negatives, positives.sum() - np.cumsum(positives)
+    n_negative = negatives[matched]
+    exceeded = (order.below(~positive) * n - in_earlier[matched]) / n_negative
+    value = float(exceeded[positive].mean())
+    # One more negative takes part in the shares of all positives of its set.
+    above = order.above(positive.astype(float)) * n - in_later[matched]
+    shares = np.bincount(matched, np.where(positive, exceeded, 0))[matched]
+    influence = np.where(positive, exceeded - value, (above - shares) / n_negative)
+    return Measure(value, influence / positive.mean())
+
+
 def auprc(score: np.ndarray, positive: np.ndarray) -> Measure:
     """Average precision, as `sklearn.metrics.average_precision_score`."""
     value = float(average_precision_score(positive, score))

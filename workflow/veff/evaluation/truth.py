@@ -26,10 +26,10 @@ class Truth:
     any base, or `allelic_ratio`, the share of reads with the effect allele; `effect_allele`, the
     allele that these are of, where the form of the table does not say it; `standard_error` or
     `pvalue`, by which a row is positive, at `significant` or below; or `label`, which says so
-    itself (1, 0, or empty for neither, so that negatives can be matched ones); `experiment`, the
-    one that a row is about, None where each row is about all; `frequency` of the effect allele in
-    the study, and `alt_frequency` of ALT, on the reference's strand, in a like population.
-    `block`: bp of the blocks of the intervals, or 'chromosome'.
+    itself (1, 0, or empty for neither); `matched`, what a positive row and its matched negatives
+    have in common; `experiment`, the one that a row is about, None where each row is about all;
+    `frequency` of the effect allele in the study, and `alt_frequency` of ALT, on the reference's
+    strand, in a like population. `block`: bp of the blocks of the intervals, or 'chromosome'.
     """
 
     table: Path
@@ -40,6 +40,7 @@ class Truth:
     pvalue: str | None = None
     significant: float = 0.05
     label: str | None = None
+    matched: str | None = None
     experiment: str | None = None
     frequency: str | None = None
     alt_frequency: str | None = None
@@ -55,6 +56,7 @@ class Values:
     frequency: np.ndarray
     alt_frequency: np.ndarray
     experiment: list[str] | None
+    matched: list[str | None] | None
 
 
 class Table:
@@ -73,8 +75,8 @@ class Table:
         self.truth = truth
         self.list = List(truth.table, reference)
         given = (
-            "effect allelic_ratio effect_allele standard_error pvalue label experiment frequency "
-            "alt_frequency"
+            "effect allelic_ratio effect_allele standard_error pvalue label matched experiment "
+            "frequency alt_frequency"
         )
         self._at = {
             name: self.list.column(heading)
@@ -128,13 +130,17 @@ class Table:
         if self.truth.label:
             texts = self._texts(self._at["label"], rows, cells)
             positive = np.array([self._label(*one) for one in zip(rows, texts, strict=True)])
-        at = self._at.get("experiment")
+        experiment, matched = (
+            at if at is None else self._texts(at, rows, cells)
+            for at in map(self._at.get, ("experiment", "matched"))
+        )
         return Values(
             np.where(np.isfinite(effect), effect, np.nan),
             positive,
             numbers("frequency"),
             numbers("alt_frequency"),
-            None if at is None else self._texts(at, rows, cells),
+            experiment,
+            matched and [None if one.lower() in MISSING else one for one in matched],
         )
 
     @staticmethod

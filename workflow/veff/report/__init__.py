@@ -29,7 +29,7 @@ from veff.inputs.reference import Reference
 from veff.names import cut, label
 from veff.report import locus
 from veff.report.charts import charts
-from veff.report.evaluation import MEASURES, Evaluation
+from veff.report.evaluation import Evaluation
 from veff.report.kept import annotation
 from veff.report.numbers import N_HISTOGRAMS, N_UNSCORED, Numbers, numbers
 
@@ -133,7 +133,6 @@ def build(
         n_models=N_MODELS,
         charts=drawn,
         evaluation=beside,
-        measures=MEASURES,
         columns=len(found.answers),
         has_p=has_p,
         has_max_p=has_max_p,

@@ -13,6 +13,7 @@ MEASURES = {
     "spearman": "Spearman's rho",
     "sign_concordance": "same sign",
     "auroc": "AUROC",
+    "auroc_matched": "AUROC within sets",
     "auprc": "average precision",
     "pearson_not_aligned": "r without aligning",
 }
@@ -36,6 +37,9 @@ class Evaluation:
             elif row["n"]:
                 words = row["measure"].removeprefix("rows_").replace("_", " ")
                 one["counts"][words] = row["n"]
+        for one in self.truths.values():
+            there = {name for own in one["measures"].values() for name in own}
+            one["columns"] = {key: name for key, name in MEASURES.items() if key in there}
         self.pages = [page for page in found["pages"] if page["points"]]
         for page in self.pages:
             page["title"] = f"{cut(page['truth'])}: {cut(page['experiment'])}"
