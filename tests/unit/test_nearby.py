@@ -128,19 +128,20 @@ def test_peaks_and_hits_are_those_of_a_search_through_all(genome, tmp_path, monk
         assert row["peak_experiments"] == (",".join(names) or "-")
 
 
-def as_bedpe(path, rows):
-    """As ABC and ENCODE-rE2G write it for browsers, and plain."""
-    lines = [f"{c}\t{s}\t{e}\t{c}\t9\t9\t{gene}\t{score}\n" for c, s, e, gene, score in rows]
-    c, s, e, gene, score = rows[0]
-    lines[0] = f"{c}\t{s}\t{e}\t{c}\t9\t9\t{gene}_genic|{c}:{s}-{e}\t{score}\t.\t.\n"
+def as_bedpe(path, rows, name="{gene}"):
+    """For browsers: `name` holds the gene, and in most cases the element too."""
+    lines = [
+        f"{c}\t{s}\t{e}\t{c}\t9\t9\t{name.format(gene=gene, at=f'{c}:{s}-{e}')}\t{score}\t.\t.\n"
+        for c, s, e, gene, score in rows
+    ]
     path.write_text("#chr1\tx1\tx2\n" + "".join(lines))
     return path
 
 
-def as_predictions(path, rows, header="#chr", column="ABC.Score"):
-    """As ABC, ENCODE-rE2G, scE2G and EPIraction write all that they predicted."""
+def as_predictions(path, rows, header="#chr", column="ABC.Score", behind=""):
+    """All that was predicted, `behind` each row what stands between genes."""
     names = [header, "start", "end", "name", "class", "TargetGene", "powerlaw.Score", column]
-    lines = [f"{c}\t{s}\t{e}\tx\tgenic\t{gene}\t0.9\t{v}\n" for c, s, e, gene, v in rows]
+    lines = [f"{c}\t{s}\t{e}\tx\tgenic\t{gene}\t0.9\t{v}\n{behind}" for c, s, e, gene, v in rows]
     path.write_text("\t".join(names) + "\n" + "".join(lines))
     return path
 
@@ -149,16 +150,19 @@ def as_predictions(path, rows, header="#chr", column="ABC.Score"):
     "write",
     [
         as_bedpe,
+        lambda path, rows: as_bedpe(path, rows, "{gene}|{at}"),
+        lambda path, rows: as_bedpe(path, rows, "{gene}_intergenic|{at}"),
         as_predictions,
         lambda path, rows: as_predictions(path, rows, "chr", "E2G.Score.qnorm"),
-        lambda path, rows: as_predictions(path, rows, "chrom", "EPIraction.Score"),
+        lambda path, rows: as_predictions(path, rows, "#chr", "Score", "#\n"),
+        lambda path, rows: as_predictions(path, rows, "#chr", "Score", "###\n"),
     ],
-    ids=["BEDPE", "ABC", "scE2G", "EPIraction"],
+    ids=["BEDPE", "ABC's", "scE2G's", "ABC", "scE2G", "EPIraction 1.2", "EPIraction 1.3"],
 )
 def test_links_are_those_of_a_search_through_all_best_first(genome, tmp_path, write):
     rng = np.random.default_rng(4)
     rows = [
-        (*row[:3], f"G{rng.integers(6)}", int(rng.integers(99)) / 100)
+        (*row[:3], f"G_{rng.integers(6)}", int(rng.integers(99)) / 100)
         for row in random_intervals(5, 80, 40)
     ]
     places = alleles(tmp_path / "alleles.parquet")
@@ -215,6 +219,8 @@ GTF = "chr1\tx\tgene\t5\t{end}\t.\t+\t.\t{what}\n"
         ("links", "chr1\t5\t9\tgene\n", "line 1: expected a BEDPE row"),
         ("links", "#x\nchr1\t5\t9\tchr1\t1\t1\tA\t.\n", "line 2: '.' is no score"),
         ("links", "chr1\t5\t9\tchr1\t1\t1\t.\t1\n", "line 1: expected the name of a gene"),
+        ("links", "chr1\t5\t9\tchr1\t1\t1\te:vs:ENSG01\t1\n", "line 1: EPIraction's BEDPE"),
+        ("links", "chr1\t5\t9\tchr1\t1\t1\te:ENSG01\t1\n", "line 1: EPIraction's BEDPE"),
         ("links", "chr\tstart\tend\tTargetGene\n", "line 1: expected the columns chr"),
         ("links", "chr\tstart\tend\tTargetGene\tScore\nchr1\t5\t9\tA\n", "line 2: 4 columns"),
         ("bed", "chr9\t5\t9\n", "no region on a contig of the reference"),

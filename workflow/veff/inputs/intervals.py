@@ -25,7 +25,9 @@ _SCORES = (
     "score",
 )
 _NO_ROWS = ("##", "track", "browser")  # in a table whose header may begin with one #
-_ELEMENT = re.compile(r"_\w+\|[^|]+:\d+-\d+$")  # behind the gene in ABC's and rE2G's BEDPE
+# Behind the gene in BEDPE: in scE2G's, ENCODE-rE2G's and ABC's older one with its class.
+_ELEMENT = re.compile(r"(_(genic|intergenic|promoter))?\|[^|]+:\d+-\d+$")
+_BOTH = re.compile(r":ENS[A-Z]*G\d+$")  # behind the element, in EPIraction's
 
 
 class Interval(NamedTuple):
@@ -65,10 +67,11 @@ def genes(path: Path, reference: Reference) -> Iterator[Interval]:
 def links(path: Path, reference: Reference) -> Iterator[Interval]:
     """The elements of predicted element-gene links; further columns are the gene and the score.
 
-    The file is BEDPE, as ABC and ENCODE-rE2G write it for browsers: the first place is the
-    element, the name the gene's, perhaps with ``_`` and the element's behind it. Or it is a table
-    with a header, as ABC, ENCODE-rE2G, scE2G and EPIraction have it: chr, start, end, TargetGene,
-    and a score (`_SCORES`). Which of the two it is is told from its first row.
+    The file is BEDPE, as ABC, ENCODE-rE2G and scE2G write it for browsers: the first place is the
+    element, the name the gene's, perhaps with the element's behind it. Or it is a table with a
+    header, as these and EPIraction have it: chr, start, end, TargetGene, and a score (`_SCORES`),
+    and between the genes perhaps lines that begin with #. Which of the two it is is told from its
+    first row. EPIraction's BEDPE is refused: it has the two places in the order of the genome.
     """
     _, first = next(_lines(path, skipped=_NO_ROWS), (0, ""))
     read = _linked if "targetgene" in first.lower().split("\t") else _bedpe_rows
@@ -90,6 +93,8 @@ def _linked(path: Path) -> Iterator[tuple[int, str, int, int, list[str]]]:
             f"{', '.join(_SCORES)} (in any case)"
         )
     for number, line in lines:
+        if line.startswith("#"):
+            continue
         fields = line.split("\t")
         if len(fields) != len(names):
             raise InputError(
@@ -106,6 +111,11 @@ def _bedpe_rows(path: Path) -> Iterator[tuple[int, str, int, int, list[str]]]:
             raise InputError(
                 f"{path}, line {number}: expected a BEDPE row: contig, start (from 0) and end of "
                 "the element, those of the gene, the gene's name, and a score"
+            )
+        if _BOTH.search(fields[6]):
+            raise InputError(
+                f"{path}, line {number}: EPIraction's BEDPE does not say which place is the "
+                "element's; give its table, ….pairs.bed.gz"
             )
         gene = _ELEMENT.sub("", fields[6])
         yield _link(path, number, *fields[:3], gene, fields[7])
