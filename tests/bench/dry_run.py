@@ -45,7 +45,13 @@ def project(folder: Path, experiments: int, alleles: int, chunks: int | None) ->
     out = folder / "out"
     for name in (outdir.MARK, "reference", "prepared"):
         (out / name).mkdir(parents=True)
-    prepared = {"chunks": chunks, "alleles": alleles, "scoreable": alleles, "cut": asdict(cut)}
+    prepared = {
+        "chunks": chunks,
+        "alleles": alleles,
+        "scoreable": alleles,
+        "classes": [],
+        "cut": asdict(cut),
+    }
     (out / "prepared/summary.json").write_text(json.dumps(prepared))
     made = ("reference/bases.u8", "reference/contigs.json", "prepared/scoreable.parquet")
     for name in (*made, "alleles.parquet"):

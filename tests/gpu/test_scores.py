@@ -72,9 +72,11 @@ def test_what_nulls_add_has_the_same_bits_at_any_chunking(tiny, experiments):
     random = on_gpu(tiny, snvs, experiments[:1], genome=genome)[0]
     random = random.append_column("reference_counts", random["ref_counts"])
     alleles = tiny.alleles(N)
-    whole = null.judge(on_gpu(tiny, alleles, experiments[:1])[0], random)
-    parts = [
-        null.judge(on_gpu(tiny, alleles.slice(i, 30), experiments[:1])[0], random)
-        for i in range(0, N, 30)
-    ]
+
+    def judged(alleles):
+        snvs = np.zeros(len(alleles), int)
+        return null.judge(on_gpu(tiny, alleles, experiments[:1])[0], {"snv": random}, snvs)
+
+    whole = judged(alleles)
+    parts = [judged(alleles.slice(i, 30)) for i in range(0, N, 30)]
     assert pa.concat_tables(parts).combine_chunks() == whole.combine_chunks()

@@ -31,6 +31,7 @@ def run(tmp_path):
     keys = {name: [f"{name}{i}" for i in range(n)] for name in ("chrom", "id", "ref", "alt")}
     table = {"allele_id": range(n), "record": range(n), "pos": range(n), **keys}
     table["status"] = ["ok", "symbolic", "ok", "duplicate", "ok"]
+    table |= {"scored_ref": ["A"] * n, "scored_alt": ["C", "C", "C", "C", "CTT"]}
     table["effect_is"] = ["alt", "alt", "ref", "ref", "unknown"]
     table["scored_as"] = pa.array(scored_as, pa.int64())
     pq.write_table(pa.table({k: pa.array(v) for k, v in table.items()}), alleles)
@@ -141,20 +142,27 @@ def test_the_number_of_chunks_changes_no_byte(run):
 
 
 class Nulls(dict):
-    """Nulls by experiment, as `null.Nulls` gives them."""
+    """Nulls by experiment and class, as `null.Nulls` gives them."""
 
-    def identity(self, name):
+    classes = ("snv", "ins_1_5")
+
+    def identity(self, key):
         drawn = {"seed": 0, "scheme": "uniform", "regions_sha256": None, "input_length": 2114}
-        return drawn | {"n": len(self[name]), "reference_sha256": "abc"}
+        drawn |= {"n": len(self[key]), "reference_sha256": "abc"}
+        return drawn | ({} if key[1] == "snv" else {"class": key[1]})
 
 
 @pytest.fixture
 def nulls():
-    """The nulls of e0, e1 and e2: as many as 20 of each score, the same for all."""
-    values = np.linspace(0, 3000, 20)
-    table = {"group": pa.array([0] * 20, pa.int32()), "reference_counts": values}
-    null = pa.table(table | dict.fromkeys(columns.SCORES, values))
-    return Nulls.fromkeys(("e0", "e1", "e2"), null)
+    """The nulls of e0, e1 and e2: as many as 20 of each score, larger for the insertion's class,
+    the same for all."""
+    found = Nulls()
+    for kind, largest in (("snv", 3000), ("ins_1_5", 9000)):
+        values = np.linspace(0, largest, 20)
+        table = {"group": pa.array([0] * 20, pa.int32()), "reference_counts": values}
+        null = pa.table(table | dict.fromkeys(columns.SCORES, values))
+        found |= {(name, kind): null for name in ("e0", "e1", "e2")}
+    return found
 
 
 def test_judged_by_nulls_the_number_of_chunks_changes_no_byte(run, nulls):
@@ -169,6 +177,21 @@ def test_a_duplicate_has_the_p_value_of_the_allele_that_it_repeats(run, nulls):
     for name in ("abs_logfc.pval", "effect_percentile", "significant_in_run"):
         by_allele = dict(zip(rows["allele_id"].to_pylist(), rows[name].to_pylist(), strict=True))
         assert by_allele[3] == by_allele[0]
+
+
+def test_an_allele_is_judged_by_the_null_of_its_class(run, nulls):
+    outputs = run(nulls=nulls)
+    for row in pq.read_table(outputs["scores"]).to_pylist():
+        kind = "ins_1_5" if row["allele_id"] == 4 else "snv"
+        as_large = np.sum(nulls[row["experiment"], kind]["abs_logfc"].to_numpy() >= row["logfc"])
+        assert row["abs_logfc.pval"] == (1 + as_large) / 21
+        active = nulls[row["experiment"], "snv"]["reference_counts"].to_numpy()
+        assert row["ref_quantile"] == max(np.mean(active < row["ref_counts"]), 1 / 20)
+    rows = pq.read_table(outputs["summary"]).to_pylist()
+    assert [row["max_pval"] for row in rows] == [
+        (1 + np.sum(np.linspace(0, largest, 20) >= row["max_logfc"])) / 21 if largest else None
+        for row, largest in zip(rows, (3000, None, 3000, 3000, 9000), strict=True)
+    ]
 
 
 @pytest.mark.parametrize("partitioned", [False, True])
@@ -229,6 +252,7 @@ def test_no_scoreable_allele_gives_empty_tables_with_all_columns(tmp_path):
     alleles = tmp_path / "alleles.parquet"
     names = ("chrom", "id", "ref", "alt", "status", "effect_is")
     text = {name: pa.array([], pa.string()) for name in names}
+    text |= {name: pa.array([], pa.string()) for name in ("scored_ref", "scored_alt")}
     ids = {name: pa.array([], pa.int64()) for name in ("allele_id", "record", "pos", "scored_as")}
     pq.write_table(pa.table(text | ids), alleles)
     names = ("scores", "folds_out", "summary", "summary_tsv")

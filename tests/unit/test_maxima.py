@@ -4,9 +4,11 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from veff.inputs.classes import NAMES
 from veff.scoring.maxima import MaxNull
 
 N = 2000
+SNVS = np.zeros(N, int)
 IDENTITY = {
     "n": N,
     "seed": 0,
@@ -34,7 +36,7 @@ def p_values(null, observed, identities):
     judge = MaxNull()
     for identity, sizes in zip(identities, null, strict=True):
         judge.add(identity, pa.table({"logfc": sizes * signs(sizes)}))
-    return judge.p_value(observed.max(0))
+    return judge.p_value(observed.max(0), SNVS)
 
 
 def share_of_level(p, level):
@@ -75,7 +77,17 @@ def test_windows_of_two_lengths_are_judged_on_the_safe_side():
 def test_of_several_groups_the_largest_effect_speaks():
     judge = MaxNull()
     judge.add(IDENTITY | {"n": 3}, pa.table({"logfc": [1.0, -5.0, 1.0, 2.0, 2.0, 2.0]}))
-    assert judge.p_value(np.array([1.5, 3.0, 6.0])).tolist() == [1, 2 / 4, 1 / 4]
+    assert judge.p_value(np.array([1.5, 3.0, 6.0]), SNVS[:3]).tolist() == [1, 2 / 4, 1 / 4]
+
+
+def test_an_allele_is_judged_by_the_largest_effects_of_its_own_class():
+    judge = MaxNull()
+    judge.add(IDENTITY | {"n": 3}, pa.table({"logfc": [0.1, 0.2, 0.3]}))
+    for sizes in ([1.0, 2.0, 3.0], [0.0, 0.0, 5.0]):
+        judge.add(IDENTITY | {"n": 3, "class": "ins_1_5"}, pa.table({"logfc": sizes}))
+    kinds = np.array([NAMES.index(name) for name in ("ins_1_5", "snv", "ins_1_5", "del_1_5")])
+    p = judge.p_value(np.array([1.5, 1.5, 4.0, 1.5]), kinds)
+    np.testing.assert_equal(p, [3 / 4, 1 / 4, 2 / 4, np.nan])
 
 
 def test_the_null_is_of_what_is_compared_also_where_folds_are_scored_apart():
@@ -84,4 +96,4 @@ def test_the_null_is_of_what_is_compared_also_where_folds_are_scored_apart():
     folds = np.array([[1.0, -2.0, 3.0], [-1.0, 2.0, 1.0]])
     null = {"logfc": folds.mean(0), "abs_logfc": np.abs(folds).mean(0)}
     judge.add(IDENTITY | {"n": 3}, pa.table(null))
-    assert judge.p_value(np.array([0.5, 2.5])).tolist() == [2 / 4, 1 / 4]
+    assert judge.p_value(np.array([0.5, 2.5]), SNVS[:2]).tolist() == [2 / 4, 1 / 4]

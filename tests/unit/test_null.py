@@ -11,12 +11,13 @@ from scipy.stats import kstest
 
 from tiny import GEOMETRY, Tiny, a_fold
 from veff.errors import InputError
+from veff.inputs.classes import NAMES
 from veff.models.architecture import Geometry
 from veff.models.experiment import Experiment
 from veff.scoring import columns, null, sampling
 from veff.scoring.how import How
 
-SETTINGS = {"n": 40, "seed": 0, "scheme": "uniform", "regions": None}
+SETTINGS = {"n": 40, "seed": 0, "scheme": "uniform", "regions": None, "classes": []}
 HOW = How()
 FEW = st.lists(st.sampled_from([-2.0, -0.5, 0.0, 0.25, 3.0]), min_size=1, max_size=9)
 
@@ -48,6 +49,11 @@ def synthetic(n, seed=0, groups=1, **planted):
     return pa.table(table | planted)
 
 
+def judge(scores, random, fdr=None):
+    """Scores of SNVs, judged by their null."""
+    return null.judge(scores, {"snv": random}, np.zeros(len(scores), int), fdr)
+
+
 @settings(max_examples=200, deadline=None)
 @given(observed=FEW, random=FEW)
 def test_p_values_are_counted_as_defined_and_never_0_nor_above_1(observed, random):
@@ -75,10 +81,10 @@ def test_quantiles_are_counted_as_variant_scorer_does():
 
 def test_every_column_is_what_its_definition_gives():
     scores, random = synthetic(30, 1), synthetic(50, 2)
-    judged = null.judge(scores, random)
+    judged = judge(scores, random)
     assert judged.column_names == scores.column_names + list(columns.NULL)
     s = {name: judged[name].to_numpy() for name in judged.column_names[3:]}
-    r = {name: random[name].to_numpy() for name in null.JUDGED_BY}
+    r = {name: random[name].to_numpy() for name in (*columns.SCORES, "reference_counts")}
     for i in range(30):
         ref = max(np.mean(r["reference_counts"] < s["ref_counts"][i]), 1 / 50)
         alt = max(np.mean(r["reference_counts"] < s["alt_counts"][i]), 1 / 50)
@@ -106,7 +112,7 @@ def test_directions_count_for_scores_that_have_one():
 
 def test_products_have_p_values_under_the_products_of_the_null():
     scores, random = synthetic(5, 1), synthetic(60, 2)
-    judged, of_null = null.judge(scores, random), null.judge(random, random)
+    judged, of_null = judge(scores, random), judge(random, random)
     name = "logfc_x_jsd_x_active_allele_quantile"
     expected = null.p_value(judged[name].to_numpy(), of_null[name].to_numpy(), one_sided=False)
     assert judged[f"{name}.pval"].to_pylist() == expected.tolist()
@@ -114,19 +120,19 @@ def test_products_have_p_values_under_the_products_of_the_null():
 
 def test_each_signal_group_is_judged_by_its_own_null():
     scores, random = synthetic(20, 1, groups=2), synthetic(50, 2, groups=2)
-    whole = null.judge(scores, random, fdr=0.2)
+    whole = judge(scores, random, fdr=0.2)
     for group in range(2):
         rows = scores.slice(20 * group, 20), random.slice(50 * group, 50)
-        assert null.judge(*rows, fdr=0.2) == whole.slice(20 * group, 20)
+        assert judge(*rows, fdr=0.2) == whole.slice(20 * group, 20)
 
 
 def test_no_column_but_the_run_dependent_one_depends_on_other_alleles():
     scores, random = synthetic(200, 1), synthetic(500, 2)
-    whole = null.judge(scores, random, fdr=0.5)
+    whole = judge(scores, random, fdr=0.5)
     names = [name for name in whole.column_names if name != "significant_in_run"]
     assert set(whole.column_names) - set(names) == set(columns.FDR)
     for start, n in ((0, 1), (7, 5), (50, 150)):
-        part = null.judge(scores.slice(start, n), random, fdr=0.5)
+        part = judge(scores.slice(start, n), random, fdr=0.5)
         assert part.select(names) == whole.select(names).slice(start, n)
 
 
@@ -134,7 +140,7 @@ def test_significance_is_benjamini_and_hochbergs_step_up():
     effects = np.r_[np.full(20, 100.0), np.random.default_rng(0).standard_normal(80)]
     scores = synthetic(100, 1, abs_logfc=np.abs(effects))
     random = synthetic(999, 2, abs_logfc=np.abs(np.random.default_rng(3).standard_normal(999)))
-    judged = null.judge(scores, random, fdr=0.05)
+    judged = judge(scores, random, fdr=0.05)
     p = judged["abs_logfc.pval"].to_numpy()
     ranked = np.sort(p)
     passing = [k for k in range(1, 101) if ranked[k - 1] <= 0.05 * k / 100]
@@ -146,7 +152,7 @@ def test_significance_is_benjamini_and_hochbergs_step_up():
 
 @pytest.mark.parametrize("name", columns.JUDGED)
 def test_p_values_of_what_is_no_different_from_the_null_are_uniform(name):
-    judged = null.judge(synthetic(1000, 10), synthetic(4000, 20))
+    judged = judge(synthetic(1000, 10), synthetic(4000, 20))
     assert kstest(judged[f"{name}.pval"].to_numpy(), "uniform").pvalue > 0.01
 
 
@@ -159,9 +165,44 @@ def test_p_values_of_fresh_random_snvs_under_a_model_are_uniform(tiny):
 
     random = scores(2, 400)
     random = random.append_column("reference_counts", random["ref_counts"])
-    judged = null.judge(scores(1, 200), random)
+    judged = judge(scores(1, 200), random)
     for name in ("logfc", "logfc_501", "jsd", "abs_logfc_x_jsd"):
         assert kstest(judged[f"{name}.pval"].to_numpy(), "uniform").pvalue > 0.01, name
+
+
+def test_each_class_is_judged_by_its_own_null_and_by_the_activity_of_snvs():
+    kinds = np.array([NAMES.index(name) for name in ("snv", "del_1_5", "ins_6_20")] * 10)
+    scores = synthetic(30, 1, groups=2)
+    nulls = {name: synthetic(50 + i, i, groups=2) for i, name in enumerate(NAMES)}
+    whole = null.judge(scores, nulls, np.tile(kinds, 2)).to_pandas()
+    active = nulls["snv"].select(["group", "reference_counts"]).to_pandas()
+    for row, kind in zip(whole.to_dict("records"), np.tile(kinds, 2), strict=True):
+        own = nulls[NAMES[kind]].to_pandas()
+        own = own[own["group"] == row["group"]]
+        assert row["jsd.pval"] == (1 + (own["jsd"] >= row["jsd"]).sum()) / (1 + len(own))
+        reference_set = active["reference_counts"][active["group"] == row["group"]]
+        share = (reference_set < row["ref_counts"]).mean()
+        assert row["ref_quantile"] == max(share, 1 / len(reference_set))
+
+
+@pytest.mark.parametrize("kind", ["del_6_20", "ins_1_5", "mnv_6_20"])
+def test_random_alleles_are_usual_in_their_class_and_unusual_among_snvs(tiny, kind):
+    experiment = tiny.experiment("calibration", (7,))
+
+    def scores(seed, n, kind):
+        how = {"n": n, "seed": seed, "kind": kind}
+        genome, alleles = sampling.sample(tiny.reference, GEOMETRY.input_length, **how)
+        found = tiny.score(alleles, experiment, genome=genome, batch_size=64)[0][0]
+        return found.append_column("reference_counts", found["ref_counts"])
+
+    nulls = {one: scores(2, 2000, one) for one in ("snv", kind)}
+    fresh = scores(1, 200, kind)
+    of_class, of_snvs = (
+        null.judge(fresh, nulls, np.full(200, NAMES.index(one))) for one in (kind, "snv")
+    )
+    for name in ("logfc", "logfc_501", "jsd", "abs_logfc_x_jsd", "abs_logfc"):
+        assert kstest(of_class[f"{name}.pval"].to_numpy(), "uniform").pvalue > 0.01, name
+    assert kstest(of_snvs["abs_logfc.pval"].to_numpy(), "uniform").pvalue < 1e-3
 
 
 def make(tiny, folder, experiments, settings=SETTINGS, how=HOW, scored=None):
@@ -198,7 +239,7 @@ def test_the_reference_set_of_an_experiment_with_peaks_are_its_peaks(tiny, tmp_p
     (of_a, of_b), wanted = make(tiny, tmp_path / "nulls", [a, b], settings)
     assert of_a.drop_columns("reference_counts") == of_b.drop_columns("reference_counts")
     assert of_b["reference_counts"] == of_b["ref_counts"]
-    assert null.digest(wanted["a"]) != null.digest(wanted["b"])
+    assert null.digest(wanted["a", "snv"]) != null.digest(wanted["b", "snv"])
     # The third has no whole window; the first has a summit, the second only a middle.
     snvs = {"allele_id": [0, 1], "contig": pa.array([0, 1], pa.int32()), "start": [503, 925]}
     snvs |= {"ref_len": pa.array([1, 1], pa.int32()), "alt": ["A", "A"]}
@@ -216,6 +257,40 @@ def test_nulls_are_kept_and_only_missing_ones_are_scored(tiny, tmp_path):
     assert both[0] == again[1] == first
     assert both[1] == again[0] != first
     assert len(list(tmp_path.iterdir())) == 2
+
+
+def test_a_class_that_comes_along_is_scored_alone_and_changes_no_other(tiny, tmp_path):
+    a, calls = tiny.experiment("a", (0,)), []
+    classes = {name: SETTINGS | {"classes": list(name)} for name in [(), ("ins_1_5",)]}
+    both = SETTINGS | {"classes": ["ins_1_5", "del_6_20"]}
+    (snvs,), _ = make(tiny, tmp_path, [a], classes[()], scored=calls)
+    with_one, _ = make(tiny, tmp_path, [a], classes["ins_1_5",], scored=calls)
+    with_two, _ = make(tiny, tmp_path, [a], both, scored=calls)
+    assert calls == [["a"]] * 3
+    assert with_one == [snvs, with_two[1]]
+    assert with_two[0] == snvs
+    elsewhere, wanted = make(tiny, tmp_path / "new", [a], both | {"classes": ["del_6_20"]})
+    assert elsewhere == [snvs, with_two[2]]
+    assert list(wanted) == [("a", "snv"), ("a", "del_6_20")]
+    _, deletions = sampling.sample(
+        tiny.reference, GEOMETRY.input_length, n=40, seed=0, kind="del_6_20"
+    )
+    (expected,), _ = tiny.score(deletions, a)
+    assert elsewhere[1].select(columns.SCORES) == expected.select(columns.SCORES)
+
+
+def test_a_class_has_one_null_whatever_the_peaks(tmp_path):
+    peaks = tmp_path / "peaks.bed"
+    peaks.write_text("one\t5\t9\n")
+    own = Experiment("a", (a_fold("a"),))
+    settings = SETTINGS | {"classes": ["ins_1_5"]}
+    without, with_peaks = (
+        list(map(null.digest, null.identities([own], "", settings | more, HOW).values()))
+        for more in ({}, {"peaks": {"a": peaks}})
+    )
+    assert without[0] != with_peaks[0]
+    assert without[1] == with_peaks[1]
+    assert without[1] not in (without[0], with_peaks[0])
 
 
 def test_an_experiment_of_another_name_and_the_same_models_has_the_same_null(tiny, tmp_path):
@@ -317,9 +392,9 @@ def test_the_null_of_another_model_or_geometry_is_refused(tmp_path, change, mess
 
     path = tmp_path / "null.parquet"
     null.write(path, [synthetic(5)], list(identities().values()))
-    assert len(null.Nulls([path], identities())["a"]) == 5
+    assert len(null.Nulls([path], identities())["a", "snv"]) == 5
     with pytest.raises(InputError) as error:
-        null.Nulls([path], identities(**change))["a"]
+        null.Nulls([path], identities(**change))["a", "snv"]
     assert message in str(error.value)
     assert str(path) in str(error.value)
 
@@ -337,19 +412,19 @@ def test_a_file_that_is_no_null_or_damaged_is_refused(tmp_path):
     path = tmp_path / "null.parquet"
     pq.write_table(synthetic(5), path)
     with pytest.raises(InputError, match=r"null\.parquet: no null there; remove the file"):
-        null.Nulls([path], {"a": {"n": 5}})["a"]
+        null.Nulls([path], {("a", "snv"): {"n": 5}})["a", "snv"]
     path.write_bytes(path.read_bytes()[:-9])
     with pytest.raises(InputError, match=r"null\.parquet: not a Parquet file, or cut short"):
-        null.Nulls([path], {"a": {"n": 5}})
+        null.Nulls([path], {("a", "snv"): {"n": 5}})
 
 
 def test_nulls_are_found_whatever_file_and_place_they_stand_in(tmp_path):
     identities = [{"models_sha256": [name]} for name in "abc"]
-    wanted = dict(zip("abc", identities, strict=True))
+    wanted = {(name, "snv"): one for name, one in zip("abc", identities, strict=True)}
     null.write(tmp_path / "0", [synthetic(1, 1), synthetic(2, 2)], [identities[2], identities[0]])
     null.write(tmp_path / "1", [synthetic(3, 3)], [identities[1]])
     nulls = null.Nulls([tmp_path / "1", tmp_path / "0"], wanted)
-    assert [len(nulls[name]) for name in "abc"] == [2, 3, 1]
+    assert [len(nulls[name, "snv"]) for name in "abc"] == [2, 3, 1]
     metadata = pq.read_schema(tmp_path / "1").metadata[null.METADATA]
     assert json.loads(metadata) == [identities[1]]
 

@@ -97,7 +97,7 @@ def test_a_plan_says_what_is_not_yet_counted():
 
 
 def test_a_plan_adds_up_hours_for_what_is_left_and_warns_of_more_than_a_day():
-    prepared = {"alleles": 2_100_000, "scoreable": 2_000_000, "chunks": 10}
+    prepared = {"alleles": 2_100_000, "scoreable": 2_000_000, "chunks": 10, "classes": []}
     whole, rest = a_forecast(prepared=prepared), a_forecast(prepared=prepared, done=9)
     assert whole.jobs(2_000_000) == 10
     expected = (2_000_000 * 50 / plan.GPU_RATE + 10 * forecast.START_S) / 3600
@@ -117,7 +117,7 @@ def test_a_plan_adds_up_hours_for_what_is_left_and_warns_of_more_than_a_day():
 
 def test_a_plan_says_what_random_snvs_and_drawings_add_on_a_core():
     on_core = {"cut": a_cut(models=10), "experiments": 2, "models": 10, "bundles": 1}
-    prepared = {"alleles": 300, "scoreable": 300, "chunks": 1}
+    prepared = {"alleles": 300, "scoreable": 300, "chunks": 1, "classes": []}
     one = forecast.Forecast(
         **on_core, chunk_size="auto", nulls=1000, top=20, shuffles=10, prepared=prepared
     )
@@ -127,6 +127,15 @@ def test_a_plan_says_what_random_snvs_and_drawings_add_on_a_core():
         one.words()
     )
     assert a_forecast(top=20, shuffles=10).drawing_hours(300) == 0  # on a GPU
+
+
+def test_a_plan_counts_the_random_alleles_of_each_class():
+    prepared = {"alleles": 0, "scoreable": 0, "chunks": 0, "classes": ["ins_1_5", "del_6_20"]}
+    one = a_forecast(nulls=1000, prepared=prepared)
+    assert one.hours(0) == pytest.approx(3 * 1000 * 50 / plan.GPU_RATE / 3600)
+    assert "3,000 random alleles a model (nulls of 3 classes) among them" in one.words()
+    before = a_forecast(nulls=1000).words()
+    assert "1,000 random SNVs a model (nulls) among them, but none yet of other classes" in before
 
 
 def test_there_are_fewer_random_snvs_on_a_core():

@@ -6,6 +6,7 @@ import random
 from pathlib import Path
 from unittest import mock
 
+import numpy as np
 import pyarrow.parquet as pq
 import pysam
 import pysam.bcftools
@@ -15,7 +16,7 @@ from hypothesis import strategies as st
 
 from project import SHARED
 from veff.errors import InputError
-from veff.inputs import preparing, records
+from veff.inputs import classes, preparing, records
 from veff.inputs.judging import STATUSES
 from veff.inputs.preparing import prepare
 from veff.inputs.records import NO_REF, ORDER_UNKNOWN, Malformed, Record
@@ -353,6 +354,15 @@ def test_each_allele_stands_in_one_chunk(genome, tmp_path, chunk_size):
     ]
     assert in_chunks == [score["allele_id"] for score in scores]
     assert len(set(in_chunks)) == len(in_chunks)
+
+
+def test_the_classes_of_what_is_scored_are_said(genome, tmp_path):
+    summary, _, scores = prepared(genome, tmp_path, random_rows(300, 5))
+    lengths = np.array([(score["ref_len"], len(score["alt"])) for score in scores]).T
+    found = {classes.NAMES[kind] for kind in classes.number(*lengths)}
+    assert set(summary["classes"]) == found - {"snv"} != set()
+    assert summary["classes"] == sorted(summary["classes"], key=classes.NAMES.index)
+    assert prepared(genome, tmp_path, snvs(5))[0]["classes"] == []
 
 
 @pytest.mark.parametrize("rows", [[], [("chr1", 101, "N", "<DEL>")]])

@@ -22,7 +22,13 @@ def outdir(tmp_path):
     """Ten alleles in two chunks; of an earlier run one job, and one of a bundle that is gone."""
     for name, text in {
         "prepared/summary.json": json.dumps(
-            {"alleles": 12, "scoreable": 10, "chunks": 2, "statuses": {"ok": 10, "malformed": 2}}
+            {
+                "alleles": 12,
+                "scoreable": 10,
+                "chunks": 2,
+                "classes": ["ins_1_5"],
+                "statuses": {"ok": 10, "malformed": 2},
+            }
         ),
         f"parts/jobs/1.{'a' * 12}.json": "{}",
         f"parts/jobs/1.{'c' * 12}.json": "{}",
@@ -34,12 +40,12 @@ def outdir(tmp_path):
     return tmp_path
 
 
-def test_alleles_and_random_snvs_are_counted_under_each_experiment(outdir):
+def test_alleles_and_the_random_ones_of_each_class_are_counted_under_each_experiment(outdir):
     run = progress.Progress(outdir, BUNDLES, nulls=100)
-    assert run.counts() == (5 * 2 + 100 * 3, (10 + 100) * 5)
+    assert run.counts() == (5 * 2 + 200 * 3, (10 + 200) * 5)
     run.ends("score", FIRST)
     run.ends("collect", {})
-    assert run.counts()[0] == 10 * 2 + 100 * 3
+    assert run.counts()[0] == 10 * 2 + 200 * 3
 
 
 def test_what_is_done_again_is_not_done(outdir):

@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import chisquare
 
 from veff.errors import InputError
-from veff.inputs import reference
+from veff.inputs import classes, reference
 from veff.inputs.reference import Reference
 from veff.scoring import sampling
 
@@ -171,3 +171,68 @@ def test_shuffled_flanks_keep_their_dinucleotides_around_the_same_alleles(genome
     assert differing > 1000
     again, _ = sampling.sample(genome, length, n=1100, seed=5, scheme="shuffled")
     assert np.array_equal(again.bases, shuffled.bases)
+
+
+LONG = [name for name in classes.NAMES if name != "snv" and classes.bounds(name)[1] <= 20]
+
+
+@pytest.mark.parametrize("kind", LONG)
+def test_alleles_of_a_class_are_of_it_and_change_known_bases_within_a_contig(genome, kind):
+    same, table = sampling.sample(genome, LENGTH, n=500, seed=1, kind=kind)
+    assert same is genome
+    rows = table.to_pylist()
+    low, high = classes.bounds(kind)
+    lengths = Counter()
+    for row in rows:
+        ref = genome.fetch(row["contig"], row["start"], row["start"] + row["ref_len"]).decode()
+        assert len(ref) == row["ref_len"]
+        assert set(ref + row["alt"]) <= set("ACGT")
+        both = np.array([len(ref)]), np.array([len(row["alt"])])
+        assert classes.NAMES[classes.number(*both)[0]] == kind
+        if kind.startswith("mnv"):
+            assert ref[0] != row["alt"][0]
+            assert ref[-1] != row["alt"][-1]
+        first = row["start"] - LENGTH // 2
+        assert first >= 0
+        assert first + LENGTH + row["ref_len"] - len(row["alt"]) <= genome.lengths[row["contig"]]
+        lengths[max(row["ref_len"], len(row["alt"]))] += 1
+    assert set(lengths) == set(range(low, high + 1))
+    order = [(r["contig"], r["start"], r["ref_len"], r["alt"]) for r in rows]
+    assert order == sorted(order)
+
+
+def test_inserted_bases_are_stretches_of_the_genome(genome):
+    _, table = sampling.sample(genome, LENGTH, n=200, seed=1, kind="ins_6_20")
+    whole = [genome.fetch(i, 0, int(n)).decode() for i, n in enumerate(genome.lengths)]
+    assert all(any(alt in one for one in whole) for alt in table["alt"].to_pylist())
+    assert len(set(table["alt"].to_pylist())) > 150
+
+
+def test_each_doubling_of_the_length_is_as_likely(genome):
+    _, table = sampling.sample(genome, LENGTH, n=4000, seed=1, kind="del_6_20")
+    lengths = np.bincount(table["ref_len"].to_numpy(), minlength=21)[6:]
+    expected = np.log(np.arange(7, 22) / np.arange(6, 21)) / np.log(21 / 6) * 4000
+    assert chisquare(lengths, expected).pvalue > 0.001
+
+
+@pytest.mark.parametrize("kind", LONG)
+def test_shuffled_flanks_are_those_of_the_alleles_ends(genome, kind):
+    how = {"n": 300, "seed": 5, "kind": kind}
+    _, plain = sampling.sample(genome, LENGTH, **how)
+    shuffled, table = sampling.sample(genome, LENGTH, **how, scheme="shuffled")
+    half = LENGTH // 2
+    assert table["alt"] == plain["alt"]
+    assert table["ref_len"] == plain["ref_len"]
+    for own, other in zip(plain.to_pylist(), table.to_pylist(), strict=True):
+        contig, start, end = own["contig"], own["start"], own["start"] + own["ref_len"]
+        length = int(shuffled.lengths[other["contig"]])
+        after = shuffled.fetch(other["contig"], 0, length)
+        assert other["start"] == half
+        # A whole window, that of the alternate too.
+        assert length >= LENGTH + max(own["ref_len"] - len(own["alt"]), 0)
+        right = length - half - own["ref_len"]
+        before = genome.fetch(contig, start - half, end + right)
+        before = bytes(b if b in b"ACGT" else ord("N") for b in before)
+        assert after[half:-right] == before[half:-right]
+        assert dinucleotides(after[:half]) == dinucleotides(before[:half])
+        assert dinucleotides(after[-right:]) == dinucleotides(before[-right:])

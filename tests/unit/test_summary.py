@@ -8,6 +8,7 @@ from veff.outputs import summary
 from veff.outputs.summary import Summary
 
 N = 5  # alleles, of which number 2 is not scored
+KINDS = np.array([0, 0, -1, 0, 0])  # SNVs
 SCORED = [0, 1, 3, 4]
 #         allele 0, 1, 3, 4
 LOGFC = {
@@ -36,7 +37,7 @@ def rows(experiment, **more):
 
 
 def column(alleles, name, tables):
-    best = Summary(alleles)
+    best = Summary(alleles, KINDS)
     for table in tables:
         best.add(table)
     result = best.table()
@@ -101,11 +102,11 @@ def test_what_lies_at_the_alleles_stands_behind_their_effects(alleles):
     field = pa.field("closest_gene_1", pa.string(), metadata={"description": "a gene"})
     schema = pa.schema([pa.field("allele_id", pa.int64()), field])
     more = pa.table([pa.array(range(N)), genes], schema=schema)
-    table = Summary(alleles).table(more)
+    table = Summary(alleles, KINDS).table(more)
     assert table.schema.names == [*summary.SCHEMA.names, "closest_gene_1"]
     assert table.schema.field("closest_gene_1").metadata == field.metadata
     assert table["closest_gene_1"].to_pylist() == genes.to_pylist()
-    assert Summary(alleles.slice(0, 0)).table(more.slice(0, 0)).schema == table.schema
+    assert Summary(alleles.slice(0, 0), KINDS[:0]).table(more.slice(0, 0)).schema == table.schema
 
 
 def test_a_run_without_scores_has_every_allele_and_no_value(alleles):
@@ -120,7 +121,7 @@ def null_of(sizes, **drawn):
 
 
 def test_the_largest_effect_is_judged_by_the_largest_effects_of_the_same_random_snvs(alleles):
-    best = Summary(alleles, fdr=0.5)
+    best = Summary(alleles, KINDS, fdr=0.5)
     for name, null in (("e0", [0.1, 2.5, 0.1]), ("e1", [0.3, 0.2, 0.4]), ("e2", [3.0, 0.0, 0.1])):
         best.add(rows(name, **{"abs_logfc.pval": PVAL[name]}))
         best.add_null(*null_of(null))
@@ -132,7 +133,7 @@ def test_the_largest_effect_is_judged_by_the_largest_effects_of_the_same_random_
 def test_a_duplicate_is_as_significant_as_the_allele_that_it_repeats_and_counts_once(alleles):
     status = pa.array(["ok", "duplicate", "symbolic", "ok", "ok"])
     alleles = alleles.set_column(alleles.schema.get_field_index("status"), "status", status)
-    best = Summary(alleles, fdr=0.2)
+    best = Summary(alleles, KINDS, fdr=0.2)
     logfc = [9.0, 9.0, 0.0, 0.0]
     best.add(rows("e0").set_column(3, "logfc", pa.array(logfc)))
     best.add_null(*null_of(np.linspace(0.1, 1, 19)))

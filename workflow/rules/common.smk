@@ -198,10 +198,10 @@ if config["gpu_model"]:
     GPU["gpu_model"] = config["gpu_model"]
 
 
-def known(key):
-    """The number of prepared `alleles` or of `chunks`, 0 before they are prepared."""
+def known(key, before=0):
+    """What the summary of the prepared alleles has under this key, or what it is before."""
     summary = Path(OUT, "prepared/summary.json")
-    return atomic.read_json(summary)[key] if summary.is_file() else 0
+    return atomic.read_json(summary)[key] if summary.is_file() else before
 
 
 def in_a_chunk():
@@ -255,9 +255,20 @@ def random_snvs():
     return plan.random_snvs(cut().gpu) if n == "auto" else n
 
 
+def other_classes(wildcards=None):
+    """The classes of the prepared alleles besides SNVs, of each of which it scores as many."""
+    return known("classes", [])
+
+
+def random_alleles():
+    """How many random alleles each model scores."""
+    return random_snvs() * (1 + len(other_classes()))
+
+
 def of_nulls(peaks):
     """What the rules are told of nulls, with the peaks of experiments; {} where there are none."""
-    return NULLS and NULLS | {"n": random_snvs(), "peaks": peaks}
+    more = {"n": random_snvs(), "peaks": peaks, "classes": other_classes()}
+    return NULLS and NULLS | more
 
 
 def nulls(extension):

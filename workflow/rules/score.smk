@@ -26,7 +26,9 @@ rule null:
         bases=rules.reference.output.bases,
         regions=ancient(NULLS.get("regions") or []),
         peaks=lambda wildcards: ancient(peaks_of_bundle(wildcards)),
-        content=content_of("null.{bundle}", NULLS.get("regions"), peaks_of_bundle),
+        content=content_of(
+            "null.{bundle}", NULLS.get("regions"), peaks_of_bundle, other_classes
+        ),
         models=rules.resolve.output[0],
         setup=rules.setup.output[0],
     output:
@@ -38,7 +40,7 @@ rule null:
         "../../envs/gpu.yaml"
     threads: 1
     resources:
-        **asks(to_predict(random_snvs), **GPU, cpus_per_task=2),
+        **asks(to_predict(random_alleles), **GPU, cpus_per_task=2),
     params:
         how=HOW,
         nulls=lambda wildcards: of_nulls(peaks_of(BUNDLES[wildcards.bundle])),

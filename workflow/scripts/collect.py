@@ -30,7 +30,7 @@ with job.logged(snakemake.log[0], snakemake.resources.attempt):
         metadata=provenance.of_scores(
             experiments,
             how,
-            {name: null.digest(one) for name, one in nulls.items()},
+            {key: null.digest(one) for key, one in nulls.items()},
             peaks,
             params.fdr,
         ),

@@ -1,4 +1,4 @@
-"""Score random SNVs with one bundle of experiments, or find that it was done before."""
+"""Score random alleles with one bundle of experiments, or find that it was done before."""
 
 import time
 from pathlib import Path
@@ -41,7 +41,7 @@ with job.logged(snakemake.log[0], snakemake.resources.attempt):
     sums.write(output.nulls)
     record = provenance.job(
         time.monotonic() - began,
-        n_alleles=params.nulls["n"],
+        n_alleles=params.nulls["n"] * (1 + len(params.nulls["classes"])),
         n_models=len(checkpoints),
         tuned=autotune.report(),
         parts=[output.nulls],

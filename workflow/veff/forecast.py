@@ -24,10 +24,11 @@ class Forecast:
     """A run as it is planned.
 
     `cut` and `chunk_size` (the setting) divide the alleles; `models` and `bundles` are all that
-    the run has. `nulls` are random SNVs an experiment, `strands` 1 or 2, `text` whether scores
-    may be written as text. Of an earlier run, `done` are the scoring jobs, and `judged` the models
-    whose random SNVs are scored. `top` alleles are to be drawn, with `shuffles` each. `prepared`
-    is the summary of the prepared alleles, None where they are not yet counted.
+    the run has. `nulls` are random SNVs an experiment, and as many alleles of each other class
+    that was prepared; `strands` 1 or 2, `text` whether scores may be written as text. Of an
+    earlier run, `done` are the scoring jobs, and `judged` the models whose nulls are scored. `top`
+    alleles are to be drawn, with `shuffles` each. `prepared` is the summary of the prepared
+    alleles, None where they are not yet counted.
     """
 
     cut: plan.Cut
@@ -59,7 +60,7 @@ class Forecast:
         else:
             alleles, each = "alleles not yet counted", "for each million alleles "
         done = f", {min(self.done, jobs):,} of them done" if self.done else ""
-        nulls = f", {self.nulls:,} random SNVs a model (nulls) among them" if self.nulls else ""
+        nulls = self._nulls_in_words()
         drawing = self.drawing_hours(n)
         top = f", and {_hours(drawing)} to draw {_number(self.top, 'largest effect')} (top)"
         top = top if drawing else ""
@@ -76,7 +77,7 @@ class Forecast:
             more = "more GPUs (--resources gpu=N, or a cluster)" if gpu else "a GPU, or more cores"
             lines.append(
                 f"warning: more than a day for one {unit}: think of {more}, fewer models or "
-                "fewer random SNVs (nulls)"
+                "smaller nulls"
             )
         return "\n".join(f"plan: {line}" for line in lines)
 
@@ -95,7 +96,7 @@ class Forecast:
         jobs = self.jobs(n)
         left = max(jobs - self.done, 0)
         scored = n * self.models * left / jobs if left else 0
-        scored += self.nulls * (self.models - self.judged)
+        scored += self.nulls * self._classes * (self.models - self.judged)
         return (scored * self.strands / self.cut.rate + START_S * left) / 3600
 
     def drawing_hours(self, n: int) -> float:
@@ -109,6 +110,21 @@ class Forecast:
         rows = n * self.experiments
         text = TEXT_BYTES * rows if self.text and rows <= plan.TSV_ROWS else 0
         return SCORE_BYTES * rows + FOLD_BYTES * n * self.models + ALLELE_BYTES * n + text
+
+    @property
+    def _classes(self) -> int:
+        """Of so many classes are the random alleles, SNVs among them, as far as that is known."""
+        return 1 + len(self.prepared["classes"] if self.prepared else ())
+
+    def _nulls_in_words(self) -> str:
+        if not self.nulls:
+            return ""
+        said = f"{self.nulls:,} random SNVs a model (nulls)"
+        if self._classes > 1:
+            random = self.nulls * self._classes
+            said = f"{random:,} random alleles a model (nulls of {self._classes} classes)"
+        unknown = "" if self.prepared else ", but none yet of other classes"
+        return f", {said} among them{unknown}"
 
     def _most_chunks(self) -> int | None:
         return self.cut.most_chunks(self.chunk_size)

@@ -6,9 +6,10 @@ from veff import atomic
 
 
 class Progress:
-    """The alleles x experiments of a run, those of its random SNVs among them.
+    """The alleles x experiments of a run, those of its random alleles among them.
 
-    `experiments` are the number of each bundle, by its name; `nulls` is the number of random SNVs.
+    `experiments` are the number of each bundle, by its name; `nulls` is the number of random
+    alleles of a class.
     What an earlier run left in `outdir` counts as done. A chunk counts as an equal share of the
     alleles, so that single steps are rounded.
     """
@@ -36,7 +37,8 @@ class Progress:
             return 0, 0
         summary = atomic.read_json(self._prepared)
         share = summary["scoreable"] / max(1, summary["chunks"])
-        size = {"score": share, "null": self._nulls if summary["chunks"] else 0}
+        random = self._nulls * (1 + len(summary["classes"]))
+        size = {"score": share, "null": random if summary["chunks"] else 0}
         jobs = {"score": summary["chunks"], "null": bool(self._nulls)}
         every = sum(size[rule] * jobs[rule] for rule in size) * sum(self._experiments.values())
         done = sum(size[rule] * self._experiments[_bundle(name)] for rule, name in self._done)

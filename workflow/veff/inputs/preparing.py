@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from veff import atomic, plan
-from veff.inputs import records
+from veff.inputs import classes, records
 from veff.inputs.judging import JUDGED, SITES, STATUSES, Judge, first_sites
 from veff.inputs.records import Columns, Malformed, Record
 from veff.inputs.reference import Reference
@@ -72,8 +72,9 @@ def prepare(
     ``positions``: how a list counts them, as `records.Variants` takes it.
 
     Returns read_as (form, positions, and why those), records, alleles, statuses (counts),
-    scoreable, chunks, ref_checked (alleles whose REF was compared), contigs_unmatched (alleles by
-    name of contig).
+    scoreable, chunks, classes (those of `classes.NAMES` that scoreable alleles besides SNVs are
+    of), ref_checked (alleles whose REF was compared), contigs_unmatched (alleles by name of
+    contig).
 
     Raises `InputError` when no contig of the input is in the reference, when one may be two of
     them, when more REF differ from the reference than ``max_ref_mismatch`` of them by chance, and
@@ -88,7 +89,7 @@ def prepare(
             regions = _judge_all(rows.pieces(), judge, scratch / "judged", scratch / "sites")
         judge.check()
         chunk_size = plan.enough(judge.alleles, chunk_size, most_chunks)
-        duplicates, n_scoreable = _write_scoreable(
+        duplicates, n_scoreable, kinds = _write_scoreable(
             scratch / "sites", regions, reference, scratch / "scoreable", chunk_size
         )
         statuses = _write_alleles(scratch / "judged", duplicates, scratch / "alleles")
@@ -109,6 +110,7 @@ def prepare(
         "statuses": {status: statuses[status] for status in STATUSES},
         "scoreable": n_scoreable,
         "chunks": -(-n_scoreable // chunk_size),
+        "classes": [classes.NAMES[kind] for kind in sorted(kinds) if kind],
         "ref_checked": judge.fit.checked,
         "contigs_unmatched": dict(judge.contigs_unmatched),
     }
@@ -178,13 +180,14 @@ def _blocks(
 
 def _write_scoreable(
     sites: Path, regions: dict[int, list[int]], reference: Reference, out: Path, chunk_size: int
-) -> tuple[np.ndarray, int]:
+) -> tuple[np.ndarray, int, set[int]]:
     """Sort region after region, write each distinct allele, and return the others.
 
     Returns the duplicates, int64[2, n], their allele_id in its order and the one that is scored
-    for each; and the number of alleles written.
+    for each; the number of alleles written, and their classes (`classes.number`).
     """
     first_site = first_sites(reference)
+    kinds: set[int] = set()
     duplicates, n_scoreable = [np.zeros((2, 0), np.int64)], 0
     pending = SCOREABLE.empty_table()
     with (
@@ -203,6 +206,7 @@ def _write_scoreable(
             first[1:] |= pc.not_equal(alt.slice(1), alt.slice(0, len(alt) - 1)).to_numpy()
             scored_as = allele_id[first][np.cumsum(first) - 1]
             duplicates.append(np.stack([allele_id, scored_as])[:, ~first])
+            kinds.update(np.unique(classes.number(ref_len, pc.utf8_length(alt).to_numpy())))
             contig = np.searchsorted(first_site, site, "right") - 1
             distinct = pa.table(
                 [allele_id, contig, site - first_site[contig], ref_len, alt], SCOREABLE.names
@@ -216,7 +220,7 @@ def _write_scoreable(
         if len(pending):
             writer.write_table(pending, row_group_size=chunk_size)
     duplicates = np.concatenate(duplicates, axis=1)
-    return duplicates[:, np.argsort(duplicates[0])], n_scoreable
+    return duplicates[:, np.argsort(duplicates[0])], n_scoreable, kinds
 
 
 def _write_alleles(judged: Path, duplicates: np.ndarray, out: Path) -> Counter:

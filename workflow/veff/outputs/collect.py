@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from veff.atomic import damaged, read_json
+from veff.inputs import classes
 from veff.inputs.identity import sha256
 from veff.outputs.provenance import part
 from veff.outputs.summary import Summary
@@ -70,8 +71,9 @@ def collect(
     Raises `RuntimeError` if an experiment does not have every scoreable allele exactly once.
     """
     table = pq.read_table(alleles)
+    kinds = classes.numbers(table)
     stack = _Stack(table)
-    best = Summary(table, fdr)
+    best = Summary(table, kinds, fdr)
     metadata = metadata or {"experiments": {}}
 
     def described(schema: pa.Schema, names: list[str]) -> pa.Schema:
@@ -84,9 +86,10 @@ def collect(
         for experiment in _experiments(answers, experiments):
             name = experiment["experiment"][0].as_py()
             if nulls is not None:
-                null = nulls[name]
-                experiment = judge(experiment, null, fdr)
-                best.add_null(nulls.identity(name), null)
+                own = {kind: nulls[name, kind] for kind in nulls.classes}
+                experiment = judge(experiment, own, kinds[experiment["allele_id"]], fdr)
+                for kind, null in own.items():
+                    best.add_null(nulls.identity((name, kind)), null)
             rows = stack.rows(experiment, described(schema, [name]))
             write(rows)
             best.add(rows)

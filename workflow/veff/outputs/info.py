@@ -35,7 +35,8 @@ MAX = (
         "CHERI_MAX_PVAL",
         "max_pval",
         "Float",
-        "how often the largest absolute logfc of a random SNV over all experiments is as large",
+        "how often the largest absolute logfc over all experiments of a random allele of the "
+        "class is as large",
     ),
     ("CHERI_MAX_EXP", "max_experiment", "String", "the experiment of the largest absolute logfc"),
 )

@@ -13,6 +13,7 @@ import veff
 from veff import autotune
 from veff.atomic import read_json
 from veff.inputs import notations
+from veff.inputs.classes import SNV
 from veff.inputs.identity import sha256
 from veff.models import acceptance, experiment
 from veff.models.experiment import Experiment
@@ -70,16 +71,20 @@ def mixed(record: dict) -> str:
 def of_scores(
     experiments: list[Experiment],
     how: How,
-    nulls: dict[str, str],
+    nulls: dict[tuple[str, str], str],
     peaks: dict[str, str],
     fdr: float | None,
 ) -> dict:
     """What the tables of scores say of themselves in their metadata.
 
-    By experiment, `nulls` are the hashes and `peaks` the files of those that have any.
+    `nulls` are the hashes, by experiment and class, and `peaks` the files, by experiment, of those
+    that have any.
     """
     said: dict[str, dict] = {one.name: {"models_sha256": one.sha256} for one in experiments}
-    for name, digest in nulls.items():
+    for (name, kind), digest in nulls.items():
+        if kind != SNV:
+            said[name].setdefault("nulls_of_other_classes", {})[kind] = digest
+            continue
         reference_set = "reference windows of the null"
         if name in peaks:
             reference_set = Path(peaks[name]).name

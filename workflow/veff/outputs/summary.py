@@ -31,10 +31,10 @@ COLUMNS = {
     ),
     "max_pval": Column(
         pa.float64(),
-        "how often the largest absolute logfc of a random SNV over all experiments is as large; "
-        "missing without nulls",
+        "how often the largest absolute logfc of a random allele of its class (of SNVs: a random "
+        "SNV) over all experiments is as large; missing without nulls",
         "0 to 1",
-        "(1 + #{largest of a null SNV >= observed}) / (1 + n)",
+        "(1 + #{largest of a null allele >= observed}) / (1 + n)",
     ),
     "n_experiments": Column(pa.int32(), "in which the allele was scored", "experiments"),
     "n_significant": Column(
@@ -67,11 +67,13 @@ def largest(summary: Path, n: int) -> list[dict]:
 class Summary:
     """Keeps, for each allele, the experiment with the largest absolute log fold change.
 
-    Of several signal groups, that of the largest effect speaks for its experiment.
+    Of several signal groups, that of the largest effect speaks for its experiment. `kinds` are
+    the alleles' classes (`classes.numbers`).
     """
 
-    def __init__(self, alleles: pa.Table, fdr: float | None = None):
+    def __init__(self, alleles: pa.Table, kinds: np.ndarray, fdr: float | None = None):
         self._fdr = fdr
+        self._kinds = kinds
         self._null = MaxNull()
         self._alleles = alleles.select(KEYS)
         self._direction = columns.towards_effect(alleles["effect_is"])
@@ -106,7 +108,7 @@ class Summary:
         self._significant[allele] += rows["significant_in_run"] if with_fdr else pval < ALPHA
 
     def add_null(self, identity: dict, null: pa.Table) -> None:
-        """Take in the null of one experiment."""
+        """Take in a null of one experiment."""
         self._null.add(identity, null)
 
     def table(self, annotations: pa.Table | None = None) -> pa.Table:
@@ -121,7 +123,7 @@ class Summary:
             [self._logfc > 0, self._logfc < 0], [self._up, self._down], n - self._up - self._down
         )
         incomparable = unscored | (not len(self._null))
-        max_pval = self._null.p_value(np.abs(self._logfc))
+        max_pval = self._null.p_value(np.abs(self._logfc), self._kinds)
         values = {
             "max_experiment": pa.array(self._names, pa.string()).take(
                 pa.array(self._experiment, mask=unscored)

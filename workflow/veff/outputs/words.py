@@ -61,9 +61,9 @@ def sentence(facts: Facts) -> str:
         if facts.effect_kept is False:
             said += " (an effect that rests on more than its neighbourhood)"
     if facts.max_pval is None:
-        said += "; no random SNVs say how unusual that is"
+        said += "; no random alleles say how unusual that is"
     elif facts.max_pval > CHANCE:
-        said += "; random SNVs do as much by chance"
+        said += "; random alleles of its class do as much by chance"
     elif facts.n_experiments > 1 and facts.n_significant is not None:
         said += f"; it is significant in {facts.n_significant:,} of {facts.n_experiments:,}"
     return f"{said}."

@@ -152,13 +152,14 @@ def build(
 
 
 def _places(nulls: Iterable[Path], models: list[dict]) -> dict[str, tuple[Path, int]]:
-    """For each experiment with a null, the file that holds it, and which row group of it."""
+    """For each experiment with a null, the file with that of SNVs, and which row group of it."""
     held = {}
     for path in nulls:
         # What the null of each row group depends on, as `veff.scoring.null` writes it.
         identities = json.loads((pq.read_schema(path).metadata or {}).get(b"nulls", b"[]"))
         for i, identity in enumerate(identities):
-            held[*identity["models_sha256"], identity["group"]] = path, i
+            if "class" not in identity:
+                held[*identity["models_sha256"], identity["group"]] = path, i
     found = {}
     for name, folds in groupby(models, lambda model: model["experiment"]):
         folds = list(folds)

@@ -110,7 +110,7 @@ NULL = {
     **{
         f"{name}.pval": Column(
             pa.float64(),
-            f"p-value of {name} under the experiment's null",
+            f"p-value of {name} under the experiment's null of the allele's class",
             "0 to 1",
             ONE_SIDED_P if name in ONE_SIDED else TWO_SIDED_P,
         )
@@ -118,7 +118,8 @@ NULL = {
     },
     "effect_percentile": Column(
         pa.float64(),
-        "share of the experiment's null with as small an effect on the central 501 bp",
+        "share of the experiment's null of the allele's class with as small an effect on the "
+        "central 501 bp",
         "0 to 1",
         "max(#{abs(null logfc_501) <= abs(logfc_501)}, 1) / n",
     ),

@@ -1,9 +1,9 @@
 """How unusual is a score under this model?
 
-A null is what an experiment says of random SNVs (`sampling.sample`). It belongs to that
-experiment's models, to one window geometry and to one way of sampling and scoring, which are its
-identity; it does not depend on which variants share a run, and is kept under the hash of its
-identity.
+A null is what an experiment says of random alleles of one class (`sampling.sample`): of SNVs, or
+of that of the alleles that are no SNVs (`inputs.classes`). It belongs to that experiment's models,
+to one window geometry and to one way of sampling and scoring, which are its identity; it does not
+depend on which variants share a run, and is kept under the hash of its identity.
 """
 
 import hashlib
@@ -15,11 +15,13 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from scipy.stats import false_discovery_control
 
 from veff import tables
 from veff.errors import InputError
+from veff.inputs.classes import NAMES, SNV
 from veff.inputs.identity import Input
 from veff.inputs.identity import sha256 as sha256_of
 from veff.inputs.reference import Reference
@@ -28,36 +30,39 @@ from veff.scoring import columns, sampling
 from veff.scoring.how import How
 
 METADATA = b"nulls"
+Key = tuple[str, str]  # an experiment and a class
 KEPT = ["group", *columns.SCORES]
-JUDGED_BY = [*columns.SCORES, "reference_counts"]
 
 
 def identities(
     experiments: list[Experiment], reference_sha256: str, settings: dict, how: How
-) -> dict[str, dict]:
-    """What the null of each experiment depends on, by experiment, in order.
+) -> dict[Key, dict]:
+    """What each null depends on, by experiment and class, in order: of SNVs, then of `classes`.
 
-    `settings` has `n`, `seed`, `scheme`, `regions` (a file or None) and, where experiments have
-    peaks, `peaks` (their files, by experiment), as `checked` makes it.
+    `settings` has `n`, `seed`, `scheme`, `regions` (a file or None), `classes` (those besides
+    SNVs) and, where experiments have peaks, `peaks` (their files, by experiment), as `checked`
+    makes it. Peaks are a part of the null of SNVs alone.
     """
     regions, peaks = settings["regions"], settings.get("peaks", {})
-    shared = {
+    drawn = {
         **{key: settings[key] for key in ("n", "seed", "scheme")},
         "regions_sha256": regions and _content(regions),
         "reference_sha256": reference_sha256,
         **how.decisive,
     }
-    return {
-        one.name: {
+    found = {}
+    for one in experiments:
+        own = {
             "models_sha256": one.sha256,
             "group": one.group,
             "input_length": one.geometry.input_length,
             "output_length": one.geometry.output_length,
-            "peaks_sha256": _content(peaks[one.name]) if one.name in peaks else None,
-            **shared,
         }
-        for one in experiments
-    }
+        of_peaks = {"peaks_sha256": _content(peaks[one.name]) if one.name in peaks else None}
+        found[one.name, SNV] = own | of_peaks | drawn
+        for kind in settings["classes"]:
+            found[one.name, kind] = own | drawn | {"class": kind}
+    return found
 
 
 def checked(settings: dict, sha256: dict[str, str]) -> dict:
@@ -78,42 +83,51 @@ def make(
     experiments: list[Experiment],
     reference: Reference,
     settings: dict,
-    wanted: dict[str, dict],
+    wanted: dict[Key, dict],
     folder: Path,
     score: Callable[[pa.Table, Reference, list[Experiment]], list[pa.Table]],
 ) -> list[pa.Table]:
     """The nulls of the experiments, a table each, in order; scored where `folder` lacks them.
 
     `wanted` are the experiments' `identities`. `score` gives the answers to alleles, one table
-    an experiment. New nulls are kept in `folder`, which runs may share.
+    an experiment. New nulls are kept in `folder`, which runs may share. The `reference_counts` of
+    those of SNVs are the reference set of quantiles; other classes have none of their own.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    files = {name: folder / f"{digest(identity)}.parquet" for name, identity in wanted.items()}
-    for name, path in files.items():
+    files = {key: folder / f"{digest(identity)}.parquet" for key, identity in wanted.items()}
+    for key, path in files.items():
         if path.exists() and not _is_whole(path):
-            logging.warning("%s: damaged; the null of %s is made again", path, name)
+            logging.warning("%s: damaged; the null of %s is made again", path, key[0])
             path.unlink(missing_ok=True)
-    missing = [one for one in experiments if not files[one.name].exists()]
-    for input_length, peaks, group in _alike(missing, settings.get("peaks", {})):
-        drawn = {key: settings[key] for key in ("n", "seed")}
-        genome, alleles = sampling.sample(
-            reference,
-            input_length,
-            **drawn,
-            scheme=settings["scheme"],
-            regions=settings["regions"],
-        )
-        answers = of_reference_set = score(alleles, genome, group)
-        if peaks:
-            own = settings["peaks"][group[0].name]
-            centres = sampling.centres(own, reference, input_length, **drawn)
-            of_reference_set = score(centres, reference, group)
-        for answer, active in zip(answers, of_reference_set, strict=True):
-            name = answer["experiment"][0].as_py()
-            kept = answer.select(KEPT).append_column("reference_counts", active["ref_counts"])
-            write(files[name], [kept], [wanted[name]])
-            logging.info("%s: a null of %d SNVs, kept as %s", name, len(alleles), files[name])
-    return [Nulls([path], wanted)[name] for name, path in files.items()]
+    drawn = {key: settings[key] for key in ("n", "seed")}
+    for kind in (SNV, *settings["classes"]):
+        missing = [one for one in experiments if not files[one.name, kind].exists()]
+        of_peaks = settings.get("peaks", {}) if kind == SNV else {}
+        for input_length, peaks, group in _alike(missing, of_peaks):
+            genome, alleles = sampling.sample(
+                reference,
+                input_length,
+                **drawn,
+                scheme=settings["scheme"],
+                regions=settings["regions"],
+                kind=kind,
+            )
+            answers = score(alleles, genome, group)
+            active = [answer["ref_counts"] for answer in answers]
+            if peaks:
+                own = settings["peaks"][group[0].name]
+                centres = sampling.centres(own, reference, input_length, **drawn)
+                active = [answer["ref_counts"] for answer in score(centres, reference, group)]
+            if kind != SNV:
+                active = [pa.nulls(len(counts), counts.type) for counts in active]
+            for answer, counts in zip(answers, active, strict=True):
+                key = answer["experiment"][0].as_py(), kind
+                kept = answer.select(KEPT).append_column("reference_counts", counts)
+                write(files[key], [kept], [wanted[key]])
+                logging.info(
+                    "%s: a null of %d %s, kept as %s", key[0], len(alleles), kind, files[key]
+                )
+    return [Nulls([path], wanted)[key] for key, path in files.items()]
 
 
 def _alike(experiments: list[Experiment], peaks: dict[str, str]) -> Iterator[tuple]:
@@ -133,15 +147,16 @@ def write(path: Path, nulls: list[pa.Table], identities: list[dict]) -> None:
 
 
 class Nulls:
-    """The nulls of experiments by name, read from files as they are asked for.
+    """The nulls of experiments by name and class, read from files as they are asked for.
 
     `wanted` are the experiments' `identities`. Asking for one that no file holds raises
     `InputError`: what is there belongs to other models, another geometry or other sampling.
     """
 
-    def __init__(self, paths: Iterable[Path], wanted: dict[str, dict]):
+    def __init__(self, paths: Iterable[Path], wanted: dict[Key, dict]):
         paths = list(paths)
         self._wanted = wanted
+        self.classes = list(dict.fromkeys(kind for _, kind in wanted))
         self._files = ", ".join(map(str, paths[:3])) + ", …" * (len(paths) > 3)
         self._held = [
             (identity, path, row_group)
@@ -150,16 +165,16 @@ class Nulls:
         ]
         self._places = {digest(identity): place for identity, *place in self._held}
 
-    def identity(self, name: str) -> dict:
-        """What the null of this experiment depends on (`identities`)."""
-        return self._wanted[name]
+    def identity(self, key: Key) -> dict:
+        """What this null depends on (`identities`)."""
+        return self._wanted[key]
 
-    def __getitem__(self, name: str) -> pa.Table:
-        wanted = self._wanted[name]
+    def __getitem__(self, key: Key) -> pa.Table:
+        wanted = self._wanted[key]
         try:
             path, row_group = self._places[digest(wanted)]
         except KeyError:
-            raise InputError(self._refusal(name, wanted)) from None
+            raise InputError(self._refusal(key[0], wanted)) from None
         return pq.ParquetFile(path).read_row_group(row_group)
 
     def _refusal(self, name: str, wanted: dict) -> str:
@@ -186,24 +201,31 @@ def _held_by(path: Path) -> list[dict]:
     return json.loads(metadata.get(METADATA, b"[]"))
 
 
-def judge(scores: pa.Table, null: pa.Table, fdr: float | None = None) -> pa.Table:
+def judge(
+    scores: pa.Table, nulls: dict[str, pa.Table], kinds: np.ndarray, fdr: float | None = None
+) -> pa.Table:
     """The scores of one experiment with the columns of `columns.NULL` and, given `fdr`, `.FDR`.
 
-    `scores` are the answers to all alleles of the run, each once; `null` the answers of the same
-    experiment to its null. Each signal group is judged by its own null.
+    `scores` are the answers to all alleles of the run, each once; `nulls` the answers of the same
+    experiment to its nulls, by class; `kinds` [n] the places of the alleles' classes in
+    `classes.NAMES`. Each signal group and class is judged by its own null.
     """
-    groups, null_groups = scores["group"].to_numpy(), null["group"].to_numpy()
+    groups = scores["group"].to_numpy()
     judged = {name: np.empty(len(scores)) for name in columns.NULL}
     significant = np.zeros(len(scores), bool)
     for group in np.unique(groups):
-        rows, null_rows = groups == group, null_groups == group
-        mine = {name: scores[name].to_numpy()[rows] for name in columns.SCORES}
-        theirs = {name: null[name].to_numpy()[null_rows] for name in JUDGED_BY}
-        for name, values in against(mine, theirs).items():
-            judged[name][rows] = values
+        of_group = groups == group
+        own = {kind: null.filter(pc.equal(null["group"], group)) for kind, null in nulls.items()}
+        active = np.sort(own[SNV]["reference_counts"].to_numpy())
+        for kind in np.unique(kinds[of_group]):
+            rows, null = of_group & (kinds == kind), own[NAMES[kind]]
+            mine = {name: scores[name].to_numpy()[rows] for name in columns.SCORES}
+            theirs = {name: null[name].to_numpy() for name in columns.SCORES}
+            for name, values in against(mine, theirs, active).items():
+                judged[name][rows] = values
         if fdr is not None:
-            adjusted = false_discovery_control(judged["abs_logfc.pval"][rows])
-            significant[rows] = adjusted <= fdr
+            adjusted = false_discovery_control(judged["abs_logfc.pval"][of_group])
+            significant[of_group] = adjusted <= fdr
     for name, values in judged.items():
         scores = scores.append_column(name, pa.array(values))
     if fdr is not None:
@@ -211,14 +233,14 @@ def judge(scores: pa.Table, null: pa.Table, fdr: float | None = None) -> pa.Tabl
     return scores
 
 
-def against(observed: dict[str, np.ndarray], null: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+def against(
+    observed: dict[str, np.ndarray], null: dict[str, np.ndarray], reference_set: np.ndarray
+) -> dict[str, np.ndarray]:
     """The columns of `columns.NULL` for observed scores, by the null's scores.
 
-    Both have the arrays that `columns.SCORES` names, the null also `reference_counts`: the counts
-    of the reference set of the quantiles, which are the experiment's peaks or else the reference
-    windows of the null itself.
+    Both have the arrays that `columns.SCORES` names. `reference_set` are the counts that quantiles
+    are of, sorted: of the experiment's peaks, or else of the reference windows of random SNVs.
     """
-    reference_set = np.sort(null["reference_counts"])
     result = _activity(observed, reference_set)
     observed, null = observed | result, null | _activity(null, reference_set)
     for name in columns.JUDGED:
