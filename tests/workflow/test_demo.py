@@ -41,7 +41,7 @@ def test_the_screen_holds_the_plan_how_far_it_is_and_the_end(demo):
     lines = demo.said.splitlines()
     assert len(lines) <= 40, demo.said
     assert any("plan: 304 alleles, 300 of them to be scored" in line for line in lines)
-    assert any("of 800 alleles x experiments" in line for line in lines)
+    assert any("of 1,600 alleles x experiments" in line for line in lines)
     assert lines[-1].startswith("autotune: 0 benchmarks in ")
     assert "gpu" not in demo.said.lower()
 
@@ -171,8 +171,13 @@ def test_tables_say_what_their_columns_are_and_what_made_them(demo):
     hashes = [model["sha256"] for model in record["models"]]
     of_a, of_b = (made_by["experiments"][name] for name in ("cellA", "cellB"))
     assert [*of_a["models_sha256"], *of_b["models_sha256"]] == hashes
+    scored = [r for r in read(demo, "alleles.parquet") if r["status"] == "ok"]
+    longer = {len(r["alt"]) - len(r["ref"]) for r in scored} - {0}
+    classes = {f"{'ins' if n > 0 else 'del'}_{'1_5' if abs(n) <= 5 else '6_20'}" for n in longer}
     for one in (of_a, of_b):
-        assert (demo.outdir / "nulls" / f"{one['null']}.parquet").is_file()
+        assert set(one["nulls_of_other_classes"]) == classes
+        for null in (one["null"], *one["nulls_of_other_classes"].values()):
+            assert (demo.outdir / "nulls" / f"{null}.parquet").is_file()
         assert one["reference_set"] == "reference windows of the null"
 
 
