@@ -1,6 +1,5 @@
 """Motifs: the scan against memelite's FIMO, verdicts against planted truth, and what a file is."""
 
-import csv
 import gzip
 from collections import Counter
 from types import SimpleNamespace
@@ -11,6 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 from memelite import fimo
 
+from named import right_and_false, truth
 from project import DEMO
 from veff.errors import InputError
 from veff.inputs import preparing
@@ -22,23 +22,20 @@ from veff.motifs.scan import Scanner
 from veff.scoring import explain, windows
 
 ACGT = np.frombuffer(b"ACGT", np.uint8)
-SIGN = {"breaks": -1, "creates": 1}
 
 
 @pytest.fixture(scope="module")
 def demo(tmp_path_factory):
-    """The demo's finder, null, alleles, truth and hits."""
+    """The demo's finder, null, alleles and hits."""
     folder = tmp_path_factory.mktemp("motifs")
     build(DEMO / "genome.fa.gz", folder / "reference")
     reference = Reference.open(folder / "reference")
     paths = folder / "alleles.parquet", folder / "scoreable.parquet"
     preparing.prepare(DEMO / "variants.vcf.gz", reference, *paths, chunk_size=1000)
-    with open(DEMO / "truth.tsv", newline="") as file:
-        truth = dict(enumerate(csv.DictReader(file, delimiter="\t")))
     finder = hits.Finder(motifset.read(DEMO / "motifs.meme"), reference)
     null = finder.null(seed=0, scheme="uniform", regions=None)
     alleles = pq.read_table(paths[1])
-    return finder, null, alleles, truth, pa.concat_tables(finder.hits(alleles, null))
+    return finder, null, alleles, pa.concat_tables(finder.hits(alleles, null))
 
 
 def random_motifs(n, seed=0, widest=13):
@@ -108,33 +105,13 @@ def test_the_p_value_of_a_perfect_fit_is_that_of_one_sequence():
         assert (best.log_p < -2 * width + 3).all()
 
 
-def first_rows(rows, explained):
-    judged = verdicts.judge(rows.filter(pa.compute.is_valid(rows["motif"])).to_pandas(), explained)
-    return judged.drop_duplicates("allele_id").set_index("allele_id")
-
-
-def named_right(firsts, truth, scored):
-    """Of the planted alleles, which have the right motif and direction first; of the others,
-    which have a verdict. Both as {kind of variant: [bool]}."""
-    right, false = {}, {}
-    for number in scored:
-        row = truth[number]
-        one = firsts.loc[number] if number in firsts.index else None
-        verdict = "none" if one is None else one["verdict"]
-        kind = "SNV" if len(row["ref"]) == len(row["alt"]) else "indel"
-        if row["class"] == "spares":
-            false.setdefault(kind, []).append(verdict != "none")
-        else:
-            said = {"gained": 1, "strengthened": 1, "lost": -1, "weakened": -1}.get(verdict, 0)
-            hit = said == SIGN[row["class"]] and one["motif"] == row["motif"]
-            right.setdefault(kind, []).append(hit)
-    return right, false
+def judged(rows, explained, **more):
+    rows = rows.filter(pa.compute.is_valid(rows["motif"])).to_pandas()
+    return verdicts.judge(rows, explained, **more)
 
 
 def test_planted_motifs_are_named_by_sequence_alone(demo):
-    _, _, alleles, truth, rows = demo
-    scored = alleles["allele_id"].to_pylist()
-    right, false = named_right(first_rows(rows, {}), truth, scored)
+    right, false = right_and_false(judged(demo[3], {}))
     assert len(right["SNV"]) > 100
     assert len(right["indel"]) > 40
     assert all(np.mean(one) >= 0.95 for one in right.values()), right
@@ -145,7 +122,7 @@ def test_planted_motifs_are_named_by_sequence_alone(demo):
 @pytest.fixture(scope="module")
 def explained(demo):
     """What the attributions are of a model that uses the demo's exact sites and nothing else."""
-    finder, _, alleles, _, _ = demo
+    finder, _, alleles, _ = demo
     rng = np.random.default_rng(0)
     motifs = dict(zip(finder.motifs.names, finder.motifs.matrices, strict=True))
     perfect = {name: np.log2(4 * (m.max(0) + 1e-4)).sum() for name, m in motifs.items()}
@@ -166,51 +143,84 @@ EFFECT = {"logfc": -1.0, "transplanted_logfc": -0.4}
 
 
 def test_planted_motifs_are_named_and_no_others_where_a_model_uses_exact_sites(demo, explained):
-    _, _, alleles, truth, rows = demo
-    firsts = first_rows(rows, explained)
-    right, false = named_right(firsts, truth, alleles["allele_id"].to_pylist())
+    found = judged(demo[3], explained)
+    right, false = right_and_false(found)
     assert all(np.mean(one) >= 0.95 for one in right.values()), right
     assert not any([*false["SNV"], *false["indel"]])
     # A near miss that is left is a hit for FIMO, and none for the model.
+    firsts = found.drop_duplicates("allele_id")
     assert set(firsts["verdict"]) == {"gained", "lost", "none"}
     assert not firsts["effect_kept"].any()
     assert (firsts["alt_pval"][firsts["verdict"] == "lost"] < hits.HIT).any()
 
 
-def compare_motifs(motifs, bases, threshold):
-    """gReLU's comparison: hits joined by motif, start, end and strand, 0 where there is none.
+def test_without_attributions_an_effect_as_by_chance_makes_no_verdict(demo, explained):
+    before = judged(demo[3], {})
+    effects = {n: (0.05, 0.06)[n % 2] for n in before["allele_id"] if n % 3}
+    after = judged(demo[3], {}, effects=effects)
+    names = ["allele_id", "motif"]
+    both = before.merge(after, on=names, suffixes=("", "_after"), validate="one_to_one")
+    by_chance = both["allele_id"].map(effects) > 0.05
+    assert (both["verdict_after"] == np.where(by_chance, "none", both["verdict"])).all()
+    assert (both["verdict"] != both["verdict_after"]).sum() > 20
+    attributed = judged(demo[3], explained, effects=dict.fromkeys(effects, 1.0))
+    assert attributed["verdict"].tolist() == judged(demo[3], explained)["verdict"].tolist()
 
-    bases [2, n, L]; {(sequence, motif): [[ref, alt], …]} of what is not the same in both.
+
+def compare_motifs(motifs, bases, threshold):
+    """gReLU's comparison, as of 2026: hits joined by motif, start, end and strand; where one
+    sequence has none, the score of that place in it; without those whose score is the same.
+
+    bases [2, n, L]; {(sequence, motif): {(start, end, strand): [ref, alt]}}.
     """
     joined = {}
     for row, sequences in enumerate(bases):
         for key, placed in fimo_hits(motifs, sequences, threshold).items():
             for start, end, strand, score, _ in placed:
                 places = joined.setdefault(key, {})
-                places.setdefault((start, end, strand), [0.0, 0.0])[row] = score
-    return {
-        key: [pair for pair in places.values() if pair[0] != pair[1]]
-        for key, places in joined.items()
-    }
+                places.setdefault((start, end, strand), [None, None])[row] = score
+    for (i, name), places in joined.items():
+        for (start, end, strand), scores in places.items():
+            matrix = motifs[name] if strand == "+" else motifs[name][::-1, ::-1]
+            log_odds = np.log2(matrix + 1e-4) - np.log2(0.25)
+            for row in (0, 1):
+                if scores[row] is None:
+                    scores[row] = (
+                        log_odds.T * one_hot(bases[row, i : i + 1])[0].T[start:end]
+                    ).sum()
+        joined[i, name] = {at: pair for at, pair in places.items() if pair[0] != pair[1]}
+    return joined
 
 
 def test_changes_by_snvs_are_those_of_grelus_comparison():
+    """Of all places that it lists of a motif, ours are each sequence's best."""
     motifs, rng, half, n = random_motifs(8, 3, widest=8), np.random.default_rng(4), 30, 1500
     codes = rng.integers(0, 4, (n, 2 * half))
     changed = codes.copy()
     changed[:, half] = (codes[:, half] + rng.integers(1, 4, n)) % 4
     bases = ACGT[np.stack([codes, changed])]
-    raw = compare_motifs(motifs, bases, 1e-3)
+    listed = compare_motifs(motifs, bases, 1e-3)
     best = Scanner(as_set(motifs)).best(bases, half, np.ones((2, n), int))
-    compared = 0
+    same_place = 0
     for i in range(n):
         for k, name in enumerate(motifs):
-            pairs = np.array([[0, 0], *raw.get((i, name), [])])
+            pairs = listed.get((i, name), {})
             hit = 2 ** best.log_p[:, k, i] < 1e-3
-            ours = np.where(hit, best.score[:, k, i], 0)
-            assert ours == pytest.approx(pairs.max(0), abs=1e-9)
-            compared += hit.any()
-    assert compared > 100
+            assert hit.any() == bool(pairs)
+            score = best.score[:, k, i]
+            starts = best.offset[:, k, i] + half
+            ends = starts + motifs[name].shape[1]
+            strands = ["+-"[int(reverse)] for reverse in best.reverse[:, k, i]]
+            places = list(zip(starts, ends, strands, strict=True))
+            for row in np.flatnonzero(hit):
+                assert score[row] == pytest.approx(pairs[places[row]][row], abs=1e-9)
+                assert score[row] == pytest.approx(max(p[row] for p in pairs.values()), abs=1e-9)
+            if pairs and places[0] == places[1]:
+                ref, alt = pairs[places[0]]
+                assert score[1] - score[0] == pytest.approx(alt - ref, abs=1e-9)
+                same_place += 1
+    assert same_place > 30
+    assert len(listed) > 100
 
 
 def test_an_indel_beside_a_site_changes_nothing_where_a_join_by_position_loses_and_gains_it():
@@ -225,7 +235,7 @@ def test_an_indel_beside_a_site_changes_nothing_where_a_join_by_position_loses_a
         joined = compare_motifs(motifs, bases, hits.HIT)[0, "site"]
         lengths = np.array([[0], [len(alt) - len(ref)]])
         best = Scanner(as_set(motifs)).best(bases, half, lengths)
-        return sorted(pair.index(0) for pair in joined), 2 ** best.log_p[:, 0, 0], best
+        return sorted(np.argmin(pair) for pair in joined.values()), 2 ** best.log_p[:, 0, 0], best
 
     tail = "CT" + site + right
     joined, p, _ = both(left, tail, "AGG" + tail, len(left))
@@ -263,7 +273,7 @@ def test_where_a_fit_to_the_alternate_stands_on_the_reference(ref_len, alt, offs
 
 
 def test_p_values_are_shares_of_random_snvs_and_hold_for_others(demo):
-    finder, null, _, _, rows = demo
+    finder, null, _, rows = demo
     assert null.evidence.shape == (3, hits.N_NULL)
     for row in rows.to_pylist()[:40]:
         if row["motif"] is None:
@@ -281,13 +291,13 @@ def test_p_values_are_shares_of_random_snvs_and_hold_for_others(demo):
 
 
 def test_the_motif_that_is_drawn_is_the_first_with_a_verdict(demo, tmp_path):
-    finder, _, alleles, truth, rows = demo
+    finder, _, alleles, rows = demo
     pq.write_table(rows, tmp_path / "hits.parquet")
     marks = Marks(tmp_path / "hits.parquet", finder.motifs)
     matrices = dict(zip(finder.motifs.names, finder.motifs.matrices, strict=True))
     seen = Counter()
     for row in alleles.slice(0, 60).to_pylist():
-        planted = truth[row["allele_id"]]
+        planted = truth()[row["allele_id"]]
         mark = marks.of(without_attribution(row["allele_id"]))
         if planted["class"] == "spares":
             continue
@@ -311,11 +321,10 @@ def without_attribution(number):
 
 
 def test_without_nulls_there_is_no_p_value_and_a_verdict_by_the_hits_alone(demo):
-    finder, _, alleles, _, _ = demo
+    finder, _, alleles, _ = demo
     rows = pa.concat_tables(finder.hits(alleles, None))
     assert rows["pval"].null_count == rows["max_pval"].null_count == len(rows)
-    judged = verdicts.judge(rows.filter(pa.compute.is_valid(rows["motif"])).to_pandas(), {})
-    for row in judged.to_dict("records"):
+    for row in judged(rows, {}).to_dict("records"):
         before, after = row["ref_pval"] < hits.HIT, row["alt_pval"] < hits.HIT
         both = "strengthened" if row["change"] > 0 else "weakened"
         expected = both if before and after else "gained" if after else "lost"
@@ -331,17 +340,16 @@ def test_random_snvs_can_stand_in_shuffled_flanks(demo, monkeypatch, scheme):
 
 
 def test_an_allele_without_a_hit_has_a_row_that_says_so(demo, tmp_path):
-    _, _, alleles, truth, rows = demo
+    _, _, alleles, rows = demo
     pq.write_table(rows, tmp_path / "hits.parquet")
-    columns = ("chrom", "pos", "id", "ref", "alt")
-    known = [{"allele_id": n, **{c: row[c] for c in columns}} for n, row in truth.items()]
-    table = pa.Table.from_pylist(known).set_column(
-        2, "pos", pa.array([int(r["pos"]) for r in known])
-    )
-    pq.write_table(table, tmp_path / "alleles.parquet")
-    verdicts.write(
-        tmp_path / "out.parquet", tmp_path / "alleles.parquet", tmp_path / "hits.parquet", None
-    )
+    summary = [
+        {"allele_id": n, **{c: row[c] for c in ("chrom", "id", "ref", "alt")}}
+        | {"pos": int(row["pos"]), "max_pval": None if n % 2 else 0.5}
+        for n, row in truth().items()
+    ]
+    pq.write_table(pa.Table.from_pylist(summary), tmp_path / "summary.parquet")
+    paths = (tmp_path / name for name in ("out.parquet", "summary.parquet", "hits.parquet"))
+    verdicts.write(*paths, None)
     written = pq.read_table(tmp_path / "out.parquet")
     assert written.schema.names == verdicts.SCHEMA.names
     assert all(field.metadata[b"description"] for field in written.schema)
@@ -351,7 +359,10 @@ def test_an_allele_without_a_hit_has_a_row_that_says_so(demo, tmp_path):
     assert without
     assert {per_allele[row["allele_id"]] for row in without} == {1}
     assert {(row["verdict"], row["evidence"]) for row in without} == {("none", None)}
-    assert {row["id"] for row in without} <= {row["id"] for row in truth.values()}
+    for row in written.to_pylist():
+        assert row["id"] == truth()[row["allele_id"]]["id"]
+        assert row["effect_pval"] == (None if row["allele_id"] % 2 else 0.5)
+        assert row["verdict"] == "none" or row["allele_id"] % 2
 
 
 def test_families_join_what_is_alike_whatever_its_strand_offset_and_noise():

@@ -33,7 +33,7 @@ rule motif_hits:
 
 rule motifs:
     input:
-        alleles=rules.prepare.output.alleles,
+        summary=rules.collect.output.summary,
         hits=rules.motif_hits.output[0],
         attributions=f"{OUT}/attributions.parquet" if TOP else [],
     output:

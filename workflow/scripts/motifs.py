@@ -8,10 +8,10 @@ from veff.motifs import verdicts
 with job.logged(snakemake.log[0], snakemake.resources.attempt):
     autotune.enable()
     files = snakemake.input
-    sums.check(files.alleles, files.hits)
+    sums.check(files.summary, files.hits)
     verdicts.write(
         Path(snakemake.output[0]),
-        Path(files.alleles),
+        Path(files.summary),
         Path(files.hits),
         Path(files.attributions) if files.attributions else None,
     )

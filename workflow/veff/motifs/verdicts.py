@@ -1,6 +1,8 @@
 """Which motif is gained, lost, strengthened or weakened, as far as the model uses it?"""
 
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 import numpy as np
 import pandas as pd
@@ -42,8 +44,11 @@ COLUMNS = {
     "verdict": Column(
         pa.string(),
         f"{', '.join(VERDICTS)}: by which sequence has a hit (p < {HIT:g}) that the model uses; "
-        f"none too where change is below {LEAST} bit, or pval (without attributions max_pval) "
-        f"above {ALPHA}",
+        f"none too where change is below {LEAST} bit, or pval (without attributions max_pval, or "
+        f"effect_pval) above {ALPHA}",
+    ),
+    "effect_pval": Column(
+        pa.float64(), "of the allele's largest effect: max_pval of the summary", "0 to 1"
     ),
     "logfc": Column(pa.float64(), "of the allele in that experiment", "log2"),
     "transplanted_logfc": Column(
@@ -56,24 +61,26 @@ COLUMNS = {
 SCHEMA = columns.schema(COLUMNS)
 
 
-def write(out: Path, alleles: Path, found: Path, attributions: Path | None) -> None:
+def write(out: Path, summary: Path, found: Path, attributions: Path | None) -> None:
     """Write `motifs.parquet`: the alleles' hits (`hits.Finder`) with their verdicts.
 
-    `alleles` are all of the run, `attributions` those of the largest effects (`explain.table`).
+    `attributions` are those of the largest effects (`explain.table`).
     An allele that touches no hit has a row without a motif. An allele's first row is what to
     look at: those with a verdict come first, and of these the one that matters most.
     """
     rows = pq.read_table(found)
+    ids = pc.unique(rows["allele_id"])
+    names = [*columns.ALLELE, "max_pval"]
+    known = pq.read_table(summary, columns=names, filters=pc.field("allele_id").isin(ids))
+    known = known.rename_columns([*columns.ALLELE, "effect_pval"]).to_pandas()
     explained = {} if attributions is None else by_allele(pq.read_table(attributions))
+    effects = known.set_index("allele_id")["effect_pval"].dropna()
     judged = pd.concat(
         [
-            judge(rows.filter(pc.is_valid(rows["motif"])).to_pandas(), explained),
+            judge(rows.filter(pc.is_valid(rows["motif"])).to_pandas(), explained, effects),
             rows.filter(pc.is_null(rows["motif"])).to_pandas().assign(verdict=NONE),
         ]
     ).sort_values("allele_id", kind="stable")
-    ids = pa.array(judged["allele_id"].unique())
-    known = pq.read_table(alleles, columns=list(columns.ALLELE))
-    known = known.filter(pc.is_in(known["allele_id"], ids)).to_pandas()
     table = judged.merge(known, on="allele_id", how="left")
     tables.write_parquet(
         out, [pa.Table.from_pandas(table, SCHEMA, preserve_index=False).select(SCHEMA.names)]
@@ -88,8 +95,16 @@ def by_allele(attributions: pa.Table) -> dict[int, list[dict]]:
     return found
 
 
-def judge(rows: pd.DataFrame, explained: dict[int, list[dict]]) -> pd.DataFrame:
-    """Hits with the columns of `COLUMNS` that depend on attributions, and in their order."""
+def judge(
+    rows: pd.DataFrame,
+    explained: dict[int, list[dict]],
+    effects: Mapping[int, float] = MappingProxyType({}),
+) -> pd.DataFrame:
+    """Hits with the columns of `COLUMNS` that depend on attributions, and in their order.
+
+    `effects` are p-values of alleles' largest effects, as far as there are any: where there is no
+    attribution, they say whether the model uses what changed.
+    """
     n = len(rows)
     experiment = np.full(n, None, object)
     share, logfc = np.full((2, n), np.nan), np.full((2, n), np.nan)
@@ -110,7 +125,8 @@ def judge(rows: pd.DataFrame, explained: dict[int, list[dict]]) -> pd.DataFrame:
     counts = rows[["ref_pval", "alt_pval"]].to_numpy().T < HIT
     attributed = ~np.isnan(average)
     counts &= ~attributed | (share >= USED * average)
-    p = np.where(attributed, rows["pval"], rows["max_pval"]).astype(float)
+    effect = rows["allele_id"].map(effects).astype(float)
+    p = np.where(attributed, rows["pval"], np.fmax(rows["max_pval"], effect)).astype(float)
     verdict = np.select(
         [
             (np.abs(rows["change"]) < LEAST) | (p > ALPHA) | ~counts.any(0),
