@@ -12,6 +12,7 @@ import pytest
 
 from veff import tables
 from veff.errors import InputError
+from veff.models.biosamples import Biosample
 from veff.outputs import provenance
 from veff.outputs.collect import by_bundle, check, collect
 from veff.scoring import columns
@@ -53,12 +54,14 @@ def run(tmp_path):
                 name: pa.array(values, pa.float64()).cast(column.kind, safe=False)
                 for name, column in columns.SPREAD.items()
             }
+            piece["n_folds"] = pa.array([2] * len(rows), pa.int32())
             pieces.append(pa.table(piece))
         path = tmp_path / f"{kind}.{name}.parquet"
         tables.write_parquet(path, pieces)
         return path
 
     def of(chunks=((4, 2), (0,)), groups=1, order=("e0", "e1", "e2"), partitioned=False, **more):
+        samples = [Biosample("liver", ("e0", "e2"), ("", "")), Biosample("e1", ("e1",), ("",))]
         bundles = ((0, 1), (2,))
         answers, folds = (
             [
@@ -68,9 +71,11 @@ def run(tmp_path):
             for kind, n in (("answers", 1), ("folds", 2))
         )
         outputs = {"scores": "s.parquet", "folds_out": "f.parquet"}
+        outputs |= {"biosamples_out": "biosamples.parquet"}
         outputs |= {"summary": "summary.parquet", "summary_tsv": "summary.tsv.gz"}
         outputs = {key: tmp_path / name for key, name in outputs.items()}
-        collect(alleles, answers, folds, list(order), partitioned=partitioned, **more, **outputs)
+        more |= {"partitioned": partitioned, "samples": samples}
+        collect(alleles, answers, folds, list(order), **more, **outputs)
         return outputs
 
     return of
@@ -255,9 +260,10 @@ def test_no_scoreable_allele_gives_empty_tables_with_all_columns(tmp_path):
     text |= {name: pa.array([], pa.string()) for name in ("scored_ref", "scored_alt")}
     ids = {name: pa.array([], pa.int64()) for name in ("allele_id", "record", "pos", "scored_as")}
     pq.write_table(pa.table(text | ids), alleles)
-    names = ("scores", "folds_out", "summary", "summary_tsv")
+    names = ("scores", "folds_out", "biosamples_out", "summary", "summary_tsv")
     outputs = {name: tmp_path / name for name in names}
-    collect(alleles, [[]], [[]], ["e0"], **outputs)
+    samples = [Biosample("e0", ("e0",), ("",))]
+    collect(alleles, [[]], [[]], ["e0"], samples=samples, **outputs)
     expected = columns.answers(nulls=False, fdr=False).names
     assert pq.read_table(outputs["scores"]).schema.names == expected
     assert len(pq.read_table(outputs["folds_out"])) == 0

@@ -36,6 +36,10 @@ def annotations():
         "peak_experiments": [f"peaks_of_{i % 3}" for i in rows],
         "hits_motifs": ["GATA1" if i % 2 else "-" for i in rows],
         "max_pval": [0.125 for _ in rows],
+        "n_biosamples": [90 for _ in rows],
+        "n_biosamples_significant": [12 for _ in rows],
+        "n_biosamples_within_noise": [2 for _ in rows],
+        "tau": [0.875 for _ in rows],
     }
 
 
@@ -49,6 +53,24 @@ def run(tmp_path_factory):
 def neighbour(run):
     """The first of the two alleles that are closest to each other."""
     return int(np.diff(run.pos[:N]).argmin())
+
+
+def in_biosamples(run):
+    """Of the allele of the largest effect, by rank."""
+    empty = {"organ": None, "life_stage": None, "assays": None, "significant": True}
+    one = empty | {"allele_id": int(run.largest.argmax()), "pooled_pval": 0.001}
+    return [
+        one | dict(zip(("biosample", "rank", "pooled_logfc", *TIES), values, strict=True))
+        for values in (
+            ("HepG2", 1, -1.5, 0.01, True),
+            ("<b>liver</b>", 2, -1.25, 0.2, True),
+            ("lung", 3, 0.5, 0.1, False),
+            ("heart", 4, 0.25, None, None),
+        )
+    ]
+
+
+TIES = ("pooled_se", "within_noise_of_best")
 
 
 @pytest.fixture(scope="module")
@@ -69,8 +91,10 @@ def opened(run, neighbour, chromium, tmp_path_factory):
     alternate[700], alternate[300], alternate[400] = 4.0, 0.5, None
     row = {"allele_id": neighbour, "start": at - 501, "reference": [1.0] * 1000}
     pq.write_table(pa.Table.from_pylist([row | {"alternate": alternate}]), folder / "p.parquet")
+    pq.write_table(pa.Table.from_pylist(in_biosamples(run)), folder / "biosamples.parquet")
     report = run.report(
         length=9_010_000,
+        biosamples=folder / "biosamples.parquet",
         genes=folder / "genes.bed",
         peaks=folder / "peaks.bed",
         peaks_of={best: folder / "of.bed"},
@@ -376,6 +400,22 @@ def test_an_allele_has_a_page_with_all_experiments_ranked(run, page):
     assert [row[0] for row in table] == [EXPERIMENTS[e] for e in order]
     assert [value(row[3]) for row in table] == near(run.logfc[order, i])
     assert [row[5] for row in table] == [f"{run.agree[e, i]} of 2" for e in order]
+
+
+def test_biosamples_are_ranked_and_share_the_first_place(run, page):
+    def texts(rows):
+        return [row.locator("th, td").all_inner_texts() for row in rows.all()]
+
+    ((_, *cells),) = texts(page.locator("#biosamples tbody tr"))
+    assert cells == ["HepG2", f"{MINUS}1.50", "0.001", "2", "12 of 90", "0.88"]
+    largest(run, page)
+    table = page.locator("#allele h3:text('In biosamples') ~ .scroll").first.locator("tbody tr")
+    assert texts(table) == [
+        ["1", "HepG2", f"{MINUS}1.50", "0.010", "0.001", "yes"],
+        ["2", "<b>liver</b>", f"{MINUS}1.25", "0.20", "0.001", "yes"],
+        ["3", "lung", "+0.500", "0.10", "0.001", "no"],
+        ["4", "heart", "+0.250", "", "0.001", "not known"],
+    ]
 
 
 def test_an_allele_s_page_has_what_lies_there(run, page):

@@ -100,8 +100,7 @@ def test_the_group_of_the_largest_effect_speaks_for_its_experiment(alleles):
 def test_what_lies_at_the_alleles_stands_behind_their_effects(alleles):
     genes = pa.array(["a", "b", None, "d", "e"])
     field = pa.field("closest_gene_1", pa.string(), metadata={"description": "a gene"})
-    schema = pa.schema([pa.field("allele_id", pa.int64()), field])
-    more = pa.table([pa.array(range(N)), genes], schema=schema)
+    more = pa.table([genes], schema=pa.schema([field]))
     table = Summary(alleles, KINDS).table(more)
     assert table.schema.names == [*summary.SCHEMA.names, "closest_gene_1"]
     assert table.schema.field("closest_gene_1").metadata == field.metadata

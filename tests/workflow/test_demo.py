@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pysam
 import pytest
 import torch
-from scipy.stats import mannwhitneyu
+from scipy.stats import false_discovery_control, mannwhitneyu
 
 from project import DEMO
 from veff.scoring import columns
@@ -122,6 +122,30 @@ def test_the_summary_counts_experiments_and_their_directions(demo):
             assert row["n_significant"] == sum(r["abs_logfc.pval"] < 0.01 for r in own)
             alike = [np.sign(r["logfc"]) == np.sign(row["max_logfc"]) for r in own]
             assert row["direction_consistency"] == np.mean(alike)
+
+
+def test_lists_over_all_experiments_are_those_of_scipy(demo):
+    rows = [r for r in read(demo, "summary.parquet") if r["status"] == "ok"]
+    p = [r["max_pval"] for r in rows]
+    assert [r["max_qval"] for r in rows] == pytest.approx(false_discovery_control(p))
+    assert all(r["max_qval"] <= r["max_fwer"] <= 1 for r in rows)
+
+
+def test_a_biosample_of_one_experiment_says_what_that_does(demo):
+    """The demo's sheet has an experiment for each of two biosamples."""
+    scores = {(r["allele_id"], r["experiment"]): r for r in read(demo, "scores.parquet")}
+    tops = {r["allele_id"]: r["top_biosample"] for r in read(demo, "summary.parquet")}
+    rows = read(demo, "biosamples.parquet")
+    assert len(rows) == len(scores)
+    for row in rows:
+        answer = scores[row["allele_id"], row["max_experiment"]]
+        assert row["pooled_logfc"] == row["max_logfc"] == answer["logfc"]
+        assert row["pooled_pval"] == row["max_pval"] == answer["abs_logfc.pval"]
+        assert row["pooled_se"] == pytest.approx(answer["logfc_sd"] / 2**0.5)
+        assert row["biosample"][-1] == row["organ"][-1] == row["max_experiment"][-1]
+        assert row["life_stage"] == {"A": "adult", "B": "embryonic"}[row["organ"][-1]]
+        assert row["assays"] == "simulated"
+        assert (row["biosample"] == tops[row["allele_id"]]) == (row["rank"] == 1)
 
 
 def test_the_summary_has_the_closest_genes_and_the_peaks_at_each_allele(demo):

@@ -13,7 +13,7 @@ import pytest
 from project import DEMO, Project
 
 RESULTS = ("alleles.parquet", "scores.parquet", "scores.tsv.gz", "folds.parquet")
-RESULTS += ("summary.parquet", "summary.tsv.gz", "annotated.vcf.gz")
+RESULTS += ("biosamples.parquet", "summary.parquet", "summary.tsv.gz", "annotated.vcf.gz")
 TARGETS = [f"out/{name}" for name in RESULTS]
 
 

@@ -53,11 +53,13 @@ rule collect:
             "collect", NULLS.get("regions"), *peaks_of(EXPERIMENTS).values()
         ),
         models=rules.models.output.models,
+        experiments=rules.models.output.experiments,
         contigs=rules.reference.output.contigs,
     output:
         # Above so many experiments, folders with a file for each.
         scores=table(f"{OUT}/scores.parquet"),
         folds=table(f"{OUT}/folds.parquet"),
+        biosamples=f"{OUT}/biosamples.parquet",
         summary=f"{OUT}/summary.parquet",
         summary_tsv=f"{OUT}/summary.tsv.gz",
     log:

@@ -46,6 +46,7 @@ rule report:
         summary=rules.collect.output.summary,
         scores=rules.collect.output.scores,
         folds=rules.collect.output.folds,
+        biosamples=rules.collect.output.biosamples,
         nulls=nulls("parquet"),
         provenance=f"{OUT}/provenance.json",
         experiments=rules.models.output.experiments,

@@ -1,7 +1,9 @@
 """Stack what the scoring jobs wrote into the tables of the run."""
 
+from pathlib import Path
+
 from veff import atomic, autotune, job, sums
-from veff.models import experiment
+from veff.models import biosamples, experiment
 from veff.outputs import collect, provenance
 from veff.scoring import null
 from veff.scoring.how import How
@@ -26,6 +28,7 @@ with job.logged(snakemake.log[0], snakemake.resources.attempt):
         fdr=params.fdr,
         annotations=files.annotations or None,
         experiments=params.experiments,
+        samples=biosamples.read(files.experiments),
         partitioned=params.partitioned,
         metadata=provenance.of_scores(
             experiments,
@@ -36,7 +39,8 @@ with job.logged(snakemake.log[0], snakemake.resources.attempt):
         ),
         scores=output.scores,
         folds_out=output.folds,
+        biosamples_out=Path(output.biosamples),
         summary=output.summary,
         summary_tsv=output.summary_tsv,
     )
-    sums.write(output.scores, output.folds, output.summary)
+    sums.write(output.scores, output.folds, output.biosamples, output.summary)

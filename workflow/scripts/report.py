@@ -11,14 +11,15 @@ with job.logged(snakemake.log[0], snakemake.resources.attempt):
     files = snakemake.input
     given = Input.all(snakemake.params.sha256)
     aliases = given[files.aliases] if files.aliases else None
-    tables = (files.alleles, files.summary, files.scores, files.folds, *files.nulls)
-    sums.check(*tables, *([files.profiles, files.words] if files.profiles else []))
+    tables = (files.alleles, files.summary, files.scores, files.folds, files.biosamples)
+    sums.check(*tables, *files.nulls, *([files.profiles, files.words] if files.profiles else []))
     report.build(
         Path(snakemake.output[0]),
         alleles=Path(files.alleles),
         summary=Path(files.summary),
         scores=Path(files.scores),
         folds=Path(files.folds),
+        biosamples=Path(files.biosamples),
         provenance=Path(files.provenance),
         experiments=Path(files.experiments),
         reference=Reference.open(Path(files.reference[0]).parent, aliases),

@@ -23,15 +23,18 @@ FILES = (
     "annotated.vcf.gz.csi",
     "annotations.parquet",
     "attributions.parquet",
+    "biosamples.parquet",
     "closing.txt",
     "experiments.tsv",
     "models.json",
+    "motifs.parquet",
     "profiles.parquet",
     "provenance.json",
     "report.html",
     "scores.tsv.gz",
     "summary.parquet",
     "summary.tsv.gz",
+    "words.parquet",
 )
 REPLACED = {
     "folds.parquet": ("experiment=*", "experiment=*/part.parquet"),

@@ -13,6 +13,8 @@ import pyarrow.parquet as pq
 from veff.atomic import damaged, read_json
 from veff.inputs import classes
 from veff.inputs.identity import sha256
+from veff.models.biosamples import Biosample
+from veff.outputs import biosamples
 from veff.outputs.provenance import part
 from veff.outputs.summary import Summary
 from veff.scoring import columns
@@ -50,8 +52,10 @@ def collect(
     fdr: float | None = None,
     annotations: Path | None = None,
     metadata: dict | None = None,
+    samples: list[Biosample],
     scores: Path,
     folds_out: Path,
+    biosamples_out: Path,
     summary: Path,
     summary_tsv: Path,
 ) -> None:
@@ -59,7 +63,8 @@ def collect(
 
     `answers` and `folds` are the part files, a list a bundle, each in the order of the
     chunks; a part has one row group an experiment. Written are `scores` (the answers),
-    `folds_out`, and `summary` and `summary_tsv`, one row an allele. `experiments` says in which
+    `folds_out`, `biosamples_out` (what `biosamples.write` makes of the experiments of each of the
+    `samples`), and `summary` and `summary_tsv`, one row an allele. `experiments` says in which
     order they come. Alleles come in input order within an experiment; a duplicate has the scores
     of the allele that it repeats. `partitioned` makes `scores` and `folds_out` folders with one
     file an experiment (`tables.parquet`). `annotations` is a table that `nearby.write`
@@ -99,15 +104,35 @@ def collect(
         for experiment in _experiments(folds, experiments):
             name = experiment["experiment"][0].as_py()
             write(stack.rows(experiment, described(schema, [name])))
-    rows = best.table(annotations and pq.read_table(annotations))
+    by_sample = [name for sample in samples for name in sample.experiments]
+    read = columns.answers(nulls=False, fdr=False)
+    read = pa.schema([read.field(name) for name in biosamples.NEEDED])
+    again = (stack.rows(one, read) for one in _experiments(answers, by_sample, read.names))
+    more = [
+        biosamples.write(
+            biosamples_out,
+            described(biosamples.SCHEMA, experiments),
+            samples,
+            again,
+            table,
+            nulls=nulls,
+            fdr=fdr,
+        )
+    ]
+    if annotations:
+        more.append(pq.read_table(annotations).drop_columns("allele_id"))
+    rows = best.table(*more)
     rows = rows.cast(described(rows.schema, experiments))
     write_parquet(summary, [rows])
     with tsv_gz(summary_tsv, rows.schema) as write:
         write(rows)
 
 
-def _experiments(bundles: list[list[Path]], order: list[str]) -> Iterator[pa.Table]:
-    """For each experiment in order, its rows over all chunks; nothing where no chunk is."""
+def _experiments(
+    bundles: list[list[Path]], order: list[str], names: list[str] | None = None
+) -> Iterator[pa.Table]:
+    """For each experiment in order, its rows over all chunks, or these columns of them; nothing
+    where no chunk is."""
     where = {}
     for parts in filter(None, bundles):
         first = pq.ParquetFile(parts[0])
@@ -116,7 +141,7 @@ def _experiments(bundles: list[list[Path]], order: list[str]) -> Iterator[pa.Tab
             where[name] = parts, group
     for name in order if where else ():
         parts, group = where[name]
-        yield pa.concat_tables(pq.ParquetFile(part).read_row_group(group) for part in parts)
+        yield pa.concat_tables(pq.ParquetFile(part).read_row_group(group, names) for part in parts)
 
 
 class _Stack:

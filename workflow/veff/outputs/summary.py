@@ -6,13 +6,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
-from scipy.stats import false_discovery_control
 
 from veff.scoring import columns
+from veff.scoring.adjusted import ALPHA, family_wise, q_value
 from veff.scoring.columns import Column
 from veff.scoring.maxima import MaxNull
-
-ALPHA = 0.01  # of abs_logfc.pval, where the configuration gives no false discovery rate
+from veff.scoring.pooling import speaking
 
 COLUMNS = {
     "allele_id": columns.ALLELE["allele_id"],
@@ -36,6 +35,20 @@ COLUMNS = {
         "0 to 1",
         "(1 + #{largest of a null allele >= observed}) / (1 + n)",
     ),
+    "max_qval": Column(
+        pa.float64(),
+        "the smallest false discovery rate at which the allele is on the list, by max_pval among "
+        "the distinct alleles of this run; missing without nulls",
+        "0 to 1",
+        "Benjamini-Hochberg",
+    ),
+    "max_fwer": Column(
+        pa.float64(),
+        "the smallest chance of any false allele on the list at which it is on it, by max_pval "
+        "among the distinct alleles of this run; missing without nulls",
+        "0 to 1",
+        "Holm",
+    ),
     "n_experiments": Column(pa.int32(), "in which the allele was scored", "experiments"),
     "n_significant": Column(
         pa.int32(),
@@ -47,11 +60,7 @@ COLUMNS = {
         pa.float64(), "share of the experiments whose logfc has the sign of max_logfc", "0 to 1"
     ),
 }
-FDR = {
-    "max_significant_in_run": Column(
-        pa.bool_(), "max_pval passes Benjamini-Hochberg at fdr over the alleles of this run"
-    )
-}
+FDR = {"max_significant_in_run": Column(pa.bool_(), "max_qval is at most fdr")}
 SCHEMA = columns.schema(COLUMNS)
 KEYS = SCHEMA.names[: SCHEMA.get_field_index("max_experiment")]
 
@@ -89,9 +98,7 @@ class Summary:
         if not len(rows):
             return
         self._names.append(rows["experiment"][0].as_py())
-        n_groups = len(pc.unique(rows["group"]))
-        sizes = np.abs(rows["logfc"].to_numpy()).reshape(-1, n_groups)
-        rows = rows.take(np.arange(len(sizes)) * n_groups + sizes.argmax(1))
+        rows = speaking(rows)
         allele, logfc, jsd = (rows[c].to_numpy() for c in ("allele_id", "logfc", "jsd"))
         self._up[allele] += logfc > 0
         self._down[allele] += logfc < 0
@@ -111,10 +118,10 @@ class Summary:
         """Take in a null of one experiment."""
         self._null.add(identity, null)
 
-    def table(self, annotations: pa.Table | None = None) -> pa.Table:
+    def table(self, *more: pa.Table) -> pa.Table:
         """One row an allele, in input order; no values where it was not scored.
 
-        `annotations`, with a row for each too, are its last columns.
+        The columns of `more`, tables with a row for each too, come last.
         """
         unscored = self._experiment < 0
         unjudged = unscored | (not self._judged)
@@ -122,8 +129,11 @@ class Summary:
         alike = np.select(
             [self._logfc > 0, self._logfc < 0], [self._up, self._down], n - self._up - self._down
         )
-        incomparable = unscored | (not len(self._null))
         max_pval = self._null.p_value(np.abs(self._logfc), self._kinds)
+        incomparable = np.isnan(max_pval)
+        distinct = self._alleles["status"].to_numpy(zero_copy_only=False) == "ok"
+        max_qval = q_value(max_pval, distinct & ~incomparable)
+        max_fwer = family_wise(max_pval, distinct & ~incomparable)
         values = {
             "max_experiment": pa.array(self._names, pa.string()).take(
                 pa.array(self._experiment, mask=unscored)
@@ -133,25 +143,17 @@ class Summary:
             "max_jsd": pa.array(self._jsd, mask=unscored),
             "max_experiment_pval": pa.array(self._pval, mask=unjudged),
             "max_pval": pa.array(max_pval, mask=incomparable),
+            "max_qval": pa.array(max_qval, mask=incomparable),
+            "max_fwer": pa.array(max_fwer, mask=incomparable),
             "n_experiments": pa.array(np.full(len(unscored), n, np.int32), mask=unscored),
             "n_significant": pa.array(self._significant, mask=unjudged),
             "direction_consistency": pa.array(alike / max(n, 1), mask=unscored),
         }
         table = pa.table({name: self._alleles[name] for name in KEYS} | values, schema=SCHEMA)
         if self._fdr is not None:
-            passes = self._passes(max_pval, incomparable)
-            table = table.append_column(columns.schema(FDR).field(0), [passes])
-        if annotations is not None:
-            for field in annotations.drop_columns("allele_id").schema:
-                table = table.append_column(field, annotations[field.name])
+            passes = pa.array(max_qval <= self._fdr, mask=incomparable)
+            table = table.append_column(columns.schema(FDR).field(0), passes)
+        for one in more:
+            for field in one.schema:
+                table = table.append_column(field, one[field.name])
         return table
-
-    def _passes(self, max_pval: np.ndarray, incomparable: np.ndarray) -> pa.Array:
-        """Which alleles are significant at the false discovery rate, each distinct one counted
-        once."""
-        once = ~incomparable & (self._alleles["status"].to_numpy(zero_copy_only=False) == "ok")
-        passing = np.zeros(len(max_pval), bool)
-        if once.any():
-            significant = false_discovery_control(max_pval[once]) <= self._fdr
-            passing = max_pval <= max_pval[once][significant].max(initial=-1)
-        return pa.array(passing, mask=incomparable)

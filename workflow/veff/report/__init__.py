@@ -27,6 +27,7 @@ from veff import autotune
 from veff.atomic import aside, read_json
 from veff.inputs.reference import Reference
 from veff.names import cut, label
+from veff.report import biosamples as pooled
 from veff.report import locus
 from veff.report.charts import charts
 from veff.report.evaluation import Evaluation
@@ -74,6 +75,7 @@ def build(
     provenance: Path,
     experiments: Path,
     reference: Reference,
+    biosamples: Path | None = None,
     nulls: Iterable[Path] = (),
     figures: Iterable[Path] = (),
     profiles: Path | None = None,
@@ -86,7 +88,8 @@ def build(
     """Write the report of a run to `out`.
 
     `alleles`, `summary`, `scores` and `folds` are the run's tables, `provenance` its record and
-    `experiments` what the model sheet says of each experiment; `nulls` are the files of the
+    `experiments` what the model sheet says of each experiment; `biosamples` is the table of what
+    their biosamples say, pooled; `nulls` are the files of the
     experiments' nulls, `figures` PNGs named by `allele_id`, `profiles` the table of what is
     predicted for these and `words` that of what is said of them; `genes`, `peaks` and `peaks_of`
     are what `locus.around` takes; `evaluation` is what `veff.evaluation` wrote for this page. The
@@ -103,6 +106,7 @@ def build(
     pictures = {int(path.stem): path for path in figures}
     beside = Evaluation(evaluation) if evaluation else None
     drawn = charts(found) | (beside.charts if beside else {})
+    samples = pooled.largest(found.kept, biosamples)
     annotations = {"genes": genes, "peaks": peaks, "peaks_of": peaks_of}
     header = {
         "run": name,
@@ -114,6 +118,8 @@ def build(
         "has_max_p": has_max_p,
         "figures": len(pictures),
         "clustered": found.kept.clustered(),
+        "biosamples": samples,
+        "biosamples_shown": pooled.N_ROWS,
         "profiles": locus.profiles(found.kept, profiles),
         "around": locus.around(found.kept, found.answers, reference, **annotations),
         "reach": locus.REACH,
@@ -138,6 +144,7 @@ def build(
         has_max_p=has_max_p,
         has_null=any(one.null.any() for one in found.answers),
         annotations=found.kept.annotations,
+        samples=samples,
         figures=_figures(found, pictures, words),
         experiments=len(names),
         autotune=autotune.last_line(record["scoring"]["autotune"]),

@@ -4,7 +4,7 @@
 // of a number. It returns {heading, content: [elements]}, and with `draw` what is to be done once
 // these stand on the page; or null where there is nothing to say. One more is one more function in
 // this list, and its data a key of the header that `veff.report.build` makes.
-const SECTIONS = [ranked, locus, profiles];
+const SECTIONS = [ranked, inBiosamples, locus, profiles];
 
 function showAllele(place, search, i, link) {
   const { data } = search;
@@ -127,6 +127,40 @@ function ranked(search, i) {
     heading: all ? "In all experiments" : "In the experiment of its largest effect",
     content: [...more, el("div", { class: "scroll" }, table)],
   };
+}
+
+// Biosamples, from the largest pooled effect on, and which of them share the first place.
+function inBiosamples({ data }, i) {
+  const rows = data.biosamples[i];
+  if (!rows) return null;
+  const largest = Math.abs(rows[0].pooled_logfc) || 1;
+  const known = (x, text) => (x == null ? "" : text(x));
+  const first = (one) => known(one.within_noise_of_best, (yes) => (yes ? "yes" : "no")) || "not known";
+  const columns = [
+    ["rank", true, (one) => String(one.rank), "number"],
+    ["biosample", true, (one) => one.biosample],
+    ["organ", rows.some((one) => one.organ), (one) => one.organ],
+    ["life stage", rows.some((one) => one.life_stage), (one) => one.life_stage],
+    ["assays", rows.some((one) => one.assays), (one) => one.assays],
+    ["log2 FC", true, (one) => effect(one.pooled_logfc, largest), "number"],
+    ["standard error", true, (one) => known(one.pooled_se, (x) => x.toPrecision(2)), "number"],
+    ["p", data.has_p, (one) => known(one.pooled_pval, two), "number"],
+    ["shares first place", true, first],
+  ].filter(([, has]) => has);
+  const head = columns.map(([name, , , kind]) => el("th", { scope: "col", class: kind }, name));
+  const body = rows.map((one) => {
+    const cells = columns.map(([name, , content, kind]) => {
+      const found = content(one);
+      return found.matches ? found : cell(name, found, kind);
+    });
+    return el("tr", {}, ...cells);
+  });
+  const table = el("table", { class: "cards" }, el("thead", {}, el("tr", {}, ...head)));
+  table.append(el("tbody", {}, ...body));
+  const said =
+    "Experiments pooled by biosample. Those within two standard errors of the first share its place; " +
+    `biosamples.parquet has all of them, of this page the first ${data.biosamples_shown} at most.`;
+  return { heading: "In biosamples", content: [el("p", {}, said), el("div", { class: "scroll" }, table)] };
 }
 
 // What each fold says (dots) and the answer (a line), about zero in the middle.

@@ -22,10 +22,6 @@ class MaxNull:
         # By class, and then by how its random alleles were drawn.
         self._largest: dict[str, dict[tuple, np.ndarray]] = {}
 
-    def __len__(self) -> int:
-        """How many classes of random alleles it knows."""
-        return len(self._largest)
-
     def add(self, identity: dict, null: pa.Table) -> None:
         """Take in an experiment's null of one class, of this identity (`null.identities`).
 

@@ -1,0 +1,261 @@
+"""In which biosamples does an allele act most, and how many share the first place?"""
+
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from scipy.stats import entropy
+
+from veff import tables
+from veff.inputs import classes
+from veff.models.biosamples import Biosample
+from veff.scoring import columns
+from veff.scoring.adjusted import ALPHA, q_value
+from veff.scoring.columns import Column
+from veff.scoring.null import Nulls
+from veff.scoring.pooling import Pool, speaking
+
+ERRORS = 2  # standard errors of a difference that are within noise
+ROWS = 1 << 20  # alleles x biosamples in memory at once
+
+# What is read of each experiment's answers.
+NEEDED = ["allele_id", "experiment", "group", "logfc", "logfc_sd", "n_folds"]
+COLUMNS = {
+    "allele_id": columns.ALLELE["allele_id"],
+    "biosample": Column(
+        pa.string(), "as the model sheet names it; without a name, the experiment's own"
+    ),
+    "organ": Column(pa.string(), "of the biosample, as the model sheet has it"),
+    "life_stage": Column(pa.string(), "of the biosample, as the model sheet has it"),
+    "n_experiments": Column(pa.int32(), "of the biosample", "experiments"),
+    "assays": Column(
+        pa.string(),
+        "that these experiments are of, as the model sheet has it, with commas between",
+    ),
+    "pooled_logfc": Column(
+        pa.float64(), "mean of the assays, of each the mean of its experiments' logfc", "log2"
+    ),
+    "pooled_pval": Column(
+        pa.float64(),
+        "how often a random allele of the class has as large a sum of the experiments' signed "
+        "z-values; missing without nulls",
+        "0 to 1",
+        "(1 + #{abs(Z of a null allele) >= abs(Z)}) / (1 + n)",
+    ),
+    "pooled_se": Column(
+        pa.float64(),
+        "standard error of pooled_logfc, from replicates and folds; missing where there is one "
+        "fold and one experiment of an assay",
+        "log2",
+    ),
+    "max_experiment": Column(pa.string(), "of the biosample, with the largest absolute logfc"),
+    "max_logfc": Column(pa.float64(), "logfc in that experiment", "log2"),
+    "max_pval": Column(
+        pa.float64(),
+        "how often the largest absolute logfc of a random allele of the class over the "
+        "biosample's experiments is as large; missing without nulls",
+        "0 to 1",
+        "(1 + #{largest of a null allele >= observed}) / (1 + n)",
+    ),
+    "significant": Column(
+        pa.bool_(),
+        "pooled_pval passes Benjamini-Hochberg at fdr over the alleles of this run, or, without "
+        f"fdr, is below {ALPHA}; missing without nulls",
+    ),
+    "rank": Column(pa.int32(), "1 + the number of biosamples with a larger absolute pooled_logfc"),
+    "within_noise_of_best": Column(
+        pa.bool_(),
+        f"pooled_logfc differs from that of rank 1 by at most {ERRORS} standard errors of the "
+        "difference; missing where these are",
+        "",
+        f"abs(x - x_1) <= {ERRORS} sqrt(se^2 + se_1^2)",
+    ),
+}
+SUMMARY = {
+    "top_biosample": Column(
+        pa.string(), "the biosample with the largest absolute pooled_logfc; it may share its place"
+    ),
+    "n_biosamples": Column(pa.int32(), "in which the allele was scored", "biosamples"),
+    "n_biosamples_significant": Column(
+        pa.int32(), "in which it is significant; missing without nulls", "biosamples"
+    ),
+    "n_biosamples_within_noise": Column(
+        pa.int32(),
+        "that share the first place, top_biosample among them; missing where that of one is not "
+        "known",
+        "biosamples",
+    ),
+    "tau": Column(
+        pa.float64(),
+        "specificity of absolute pooled_logfc (Yanai 2005): 0 all alike, 1 in one biosample alone",
+        "0 to 1",
+        "sum(1 - x / max(x)) / (n - 1)",
+    ),
+    "specificity_entropy": Column(
+        pa.float64(),
+        "Shannon entropy of absolute pooled_logfc over biosamples (Schug 2005): 0 in one alone, "
+        "log2(n) all alike",
+        "bits",
+        "-sum(p log2(p)), p = x / sum(x)",
+    ),
+}
+SCHEMA = columns.schema(COLUMNS)
+OF_ALLELES = columns.schema(SUMMARY)
+# What is known of an allele in a biosample before it is compared with the others.
+POOLED = np.dtype(
+    [
+        *((name, np.float64) for name in ("pooled_logfc", "pooled_pval", "pooled_se")),
+        *((name, np.float64) for name in ("max_logfc", "max_pval")),
+        ("max_experiment", np.int32),
+        ("significant", np.bool_),
+    ]
+)
+
+
+def write(
+    out: Path,
+    schema: pa.Schema,
+    samples: list[Biosample],
+    answers: Iterator[pa.Table],
+    alleles: pa.Table,
+    *,
+    nulls: Nulls | None,
+    fdr: float | None,
+) -> pa.Table:
+    """Write a row an allele and biosample, by allele and rank; the columns of `SUMMARY`, a row
+    an allele, are returned.
+
+    `answers` are the rows of one experiment after the other, of `NEEDED` and by allele, in the
+    order in which `samples` have them. `alleles` has a row for each `allele_id`, from 0 on;
+    `schema` is `SCHEMA`, with metadata. What is known of one biosample is put aside on disk, so
+    that memory holds one experiment at a time, and then `ROWS` of all biosamples.
+    """
+    ids = alleles.filter(pc.is_valid(alleles["scored_as"]))["allele_id"].to_numpy()
+    distinct = (alleles["status"].to_numpy(zero_copy_only=False) == "ok")[ids]
+    kinds = classes.numbers(alleles)[ids]
+    step = max(1, ROWS // len(samples))
+    of_alleles = [OF_ALLELES.empty_table()]
+    with (
+        tempfile.TemporaryFile(dir=out.parent) as aside,
+        tables.parquet(out, schema, partitioned=False) as put,
+    ):
+        for sample in samples if len(ids) else ():
+            _pooled(sample, answers, kinds, distinct, nulls, fdr).tofile(aside)
+        for first in range(0, len(ids), step):
+            block = ids[first : first + step]
+            rows = np.empty((len(samples), len(block)), POOLED)
+            for i, row in enumerate(rows):
+                aside.seek((i * len(ids) + first) * POOLED.itemsize)
+                row[:] = np.fromfile(aside, POOLED, len(block))
+            compared, about = _compared(samples, block, rows, judged=nulls is not None)
+            put(compared.cast(schema))
+            of_alleles.append(about)
+    place = np.full(len(alleles), -1)
+    place[ids] = np.arange(len(ids))
+    return pa.concat_tables(of_alleles).take(pa.array(place, mask=place < 0))
+
+
+def _pooled(
+    sample: Biosample,
+    answers: Iterator[pa.Table],
+    kinds: np.ndarray,
+    distinct: np.ndarray,
+    nulls: Nulls | None,
+    fdr: float | None,
+) -> np.ndarray:
+    """What the biosample's experiments, the next of the answers, say of each allele."""
+    pool = Pool(kinds)
+    parts = zip(sample.experiments, sample.assays, sample.weights, strict=True)
+    for name, assay, weight in parts:
+        rows = speaking(next(answers))
+        pool.add(rows, assay, weight)
+        for kind in nulls.classes if nulls is not None else ():
+            key = name, kind
+            pool.judge(rows, weight, nulls.identity(key), nulls[key])
+    found = np.zeros(len(kinds), POOLED)
+    found["pooled_logfc"], found["pooled_se"] = pool.logfc, pool.noise()
+    found["max_logfc"], found["max_experiment"] = pool.max_logfc, pool.max_experiment
+    if nulls is not None:
+        p = pool.p_value()
+        found["pooled_pval"], found["max_pval"] = p, pool.max_p_value()
+        found["significant"] = p < ALPHA if fdr is None else q_value(p, distinct) <= fdr
+    return found
+
+
+def _compared(
+    samples: list[Biosample], ids: np.ndarray, rows: np.ndarray, judged: bool
+) -> tuple[pa.Table, pa.Table]:
+    """The rows of alleles, by rank, and what they say of each allele (`SUMMARY`).
+
+    `rows` are `POOLED` [biosamples, alleles].
+    """
+    n = len(samples)
+    size = np.abs(rows["pooled_logfc"])
+    order = np.argsort(-size, axis=0, kind="stable")
+    rows, size = (np.take_along_axis(values, order, 0) for values in (rows, size))
+    # Of equal sizes the first has the rank of all.
+    new = np.vstack([np.ones((1, len(ids)), bool), size[1:] < size[:-1]])
+    rank = np.maximum.accumulate(np.where(new, np.arange(1, n + 1)[:, None], 0))
+    away = np.abs(rows["pooled_logfc"] - rows["pooled_logfc"][0])
+    error = np.hypot(rows["pooled_se"], rows["pooled_se"][0])
+    within, unknown = away <= ERRORS * error, np.isnan(error)
+    within[0], unknown[0] = True, False
+
+    def by_allele(values: np.ndarray, kind=None, mask: np.ndarray | None = None) -> pa.Array:
+        return pa.array(values.T.ravel(), kind, mask=None if mask is None else mask.T.ravel())
+
+    def told(values: list, kind: pa.DataType, which: np.ndarray = order) -> pa.Array:
+        return pa.array(values, kind).take(by_allele(which))
+
+    unjudged = np.full(order.shape, not judged)
+    first = np.cumsum([0, *(len(one.experiments) for one in samples)])[:-1]
+    experiments = [name for one in samples for name in one.experiments]
+    values = {
+        "allele_id": np.repeat(ids, n),
+        "biosample": told([one.name for one in samples], pa.string()),
+        "organ": told([one.organ for one in samples], pa.string()),
+        "life_stage": told([one.life_stage for one in samples], pa.string()),
+        "n_experiments": told([len(one.experiments) for one in samples], pa.int32()),
+        "assays": told([_assays(one) for one in samples], pa.string()),
+        "pooled_logfc": by_allele(rows["pooled_logfc"]),
+        "pooled_pval": by_allele(rows["pooled_pval"], mask=unjudged),
+        "pooled_se": by_allele(rows["pooled_se"], mask=np.isnan(rows["pooled_se"])),
+        "max_experiment": told(experiments, pa.string(), first[order] + rows["max_experiment"]),
+        "max_logfc": by_allele(rows["max_logfc"]),
+        "max_pval": by_allele(rows["max_pval"], mask=unjudged),
+        "significant": by_allele(rows["significant"], mask=unjudged),
+        "rank": by_allele(rank, pa.int32()),
+        "within_noise_of_best": by_allele(within, mask=unknown),
+    }
+    about = {
+        "top_biosample": values["biosample"].take(np.arange(len(ids)) * n),
+        "n_biosamples": np.full(len(ids), n, np.int32),
+        "n_biosamples_significant": _count(rows["significant"], unjudged),
+        "n_biosamples_within_noise": _count(within, unknown),
+        "tau": _known(tau(size)),
+        "specificity_entropy": _known(entropy(size, base=2)),
+    }
+    return pa.table(values, schema=SCHEMA), pa.table(about, schema=OF_ALLELES)
+
+
+def tau(size: np.ndarray) -> np.ndarray:
+    """Yanai's tau of sizes [biosamples, alleles]: sum(1 - x / max(x)) / (n - 1); NaN for one
+    biosample, or where all sizes are 0."""
+    with np.errstate(invalid="ignore"):
+        return (1 - size / size.max(0)).sum(0) / (len(size) - 1 or np.nan)
+
+
+def _assays(sample: Biosample) -> str | None:
+    return ",".join(dict.fromkeys(filter(None, sample.assays))) or None
+
+
+def _known(values: np.ndarray) -> pa.Array:
+    return pa.array(values, mask=np.isnan(values))
+
+
+def _count(which: np.ndarray, unknown: np.ndarray) -> pa.Array:
+    """How many of each column, missing where any is not known."""
+    return pa.array(which.sum(0), pa.int32(), mask=unknown.any(0))
