@@ -20,6 +20,8 @@ PUT = {
     "strengthened": "strengthens",
     "weakened": "weakens",
 }
+BIOSAMPLES = ("top_biosample", "n_biosamples", "n_biosamples_significant")
+BIOSAMPLES += ("n_biosamples_within_noise",)
 SCHEMA = pa.schema([("allele_id", pa.int64()), ("words", pa.string())])
 
 
@@ -41,6 +43,10 @@ class Facts:
     n_experiments: int
     max_pval: float | None = None
     n_significant: int | None = None
+    top_biosample: str | None = None
+    n_biosamples: int | None = None
+    n_biosamples_significant: int | None = None
+    n_biosamples_within_noise: int | None = None
     motif: str | None = None
     verdict: str | None = None
     attributed: bool = False
@@ -64,8 +70,8 @@ def sentence(facts: Facts) -> str:
         said += "; no random alleles say how unusual that is"
     elif facts.max_pval > CHANCE:
         said += "; random alleles of its class do as much by chance"
-    elif facts.n_experiments > 1 and facts.n_significant is not None:
-        said += f"; it is significant in {facts.n_significant:,} of {facts.n_experiments:,}"
+    else:
+        said += _elsewhere(facts)
     return f"{said}."
 
 
@@ -78,6 +84,22 @@ def _change(change: float, agree: bool, certain: bool) -> str:
         return f"changes the predicted reads {amount}, in a direction that folds disagree on,"
     verbs = ("raises", "raise") if change > 0 else ("lowers", "lower")
     return f"{verbs[0] if certain else f'may {verbs[1]}'} the predicted reads {amount}"
+
+
+def _elsewhere(facts: Facts) -> str:
+    """In how many others; in biosamples where several experiments are of one."""
+    pooled = facts.n_biosamples is not None and 1 < facts.n_biosamples < facts.n_experiments
+    n, of = facts.n_significant, f"{facts.n_experiments:,}"
+    if pooled:
+        n, of = facts.n_biosamples_significant, f"{facts.n_biosamples:,} biosamples"
+    said = "" if n is None or facts.n_experiments == 1 else f"; it is significant in {n:,} of {of}"
+    if pooled and facts.n_biosamples_within_noise == 1:
+        said += f"; beyond noise, it is largest in {cut(facts.top_biosample)}"
+    elif pooled and facts.n_biosamples_within_noise is not None:
+        said += (
+            f"; {facts.n_biosamples_within_noise:,} biosamples share the first place within noise"
+        )
+    return said
 
 
 def _support(facts: Facts) -> str:
@@ -117,7 +139,7 @@ def write(out: Path, summary_: Path, scores: Path, motifs: Path | None, n: int) 
         facts = Facts(
             **{name: row[name] for name in ("chrom", "pos", "ref", "alt", "n_experiments")},
             **{name: answer[name] for name in ("experiment", "logfc", "folds_agree", "n_folds")},
-            **{name: row[name] for name in ("max_pval", "n_significant")},
+            **{name: row[name] for name in ("max_pval", "n_significant", *BIOSAMPLES)},
             **{name: motif.get(name) for name in ("motif", "verdict", "effect_kept")},
             attributed=motif.get("experiment") is not None,
         )
