@@ -63,7 +63,7 @@ def test_matched_rows_are_compared_within_their_sets():
     assert one_set.value == pytest.approx(alike.value, abs=1e-12)
     assert one_set.influence == pytest.approx(alike.influence, abs=1e-9)
     assert abs(influence.mean()) < 1e-9
-    some = range(0, N, 20)  # scikit-learn takes its time
+    some = range(0, N, 50)  # scikit-learn takes its time
     twice = [within(*(np.append(one, one[i]) for one in (size, POSITIVE, sets))) for i in some]
     expected = (np.array(twice) - value) * N
     assert np.corrcoef(influence[some], expected)[0, 1] > 0.99
@@ -132,8 +132,9 @@ def test_no_interval_is_given_of_few_blocks_or_at_a_bound():
     assert np.isnan(few.interval(measure, everything, "fisher")).all()
     enough = Blocks.of(np.arange(N) % FEWEST, np.zeros(N, int), "chromosome")
     assert np.isfinite(enough.interval(measure, everything, "fisher")).all()
-    perfect = metrics.Measure(1.0, np.zeros(N))
-    assert np.isnan(enough.interval(perfect, everything, "fisher")).all()
+    for perfect in (1.0, 1 - 1e-15):
+        found = enough.interval(metrics.Measure(perfect, np.zeros(N)), everything, "logit")
+        assert np.isnan(found).all()
 
 
 @pytest.mark.parametrize("name", MEASURES)
@@ -143,7 +144,7 @@ def test_of_a_hundred_intervals_95_hold_the_truth(name):
     link = "fisher" if name in ("pearson", "spearman") else "logit"
     many = blocked(np.random.default_rng(1), n_blocks=50_000)[:3]
     truth = theirs(*arguments(*many))
-    rng, held, trials = np.random.default_rng(2), 0, 300
+    rng, held, trials = np.random.default_rng(2), 0, 1000
     blocks = None
     for _ in range(trials):
         x, y, positive, contig, pos = blocked(rng)
@@ -151,4 +152,4 @@ def test_of_a_hundred_intervals_95_hold_the_truth(name):
         found = measure(*arguments(x, y, positive))
         low, high = blocks.interval(found, np.ones(len(x), bool), link)
         held += low <= truth <= high
-    assert abs(held / trials - 0.95) <= 0.03  # two and a half standard errors of so few
+    assert abs(held / trials - 0.95) <= 0.02  # three standard errors of so many

@@ -47,7 +47,8 @@ class Blocks:
         """The 95 % interval of a measure of some of the rows, bool[n]; NaN where there are too
         few blocks, or the value is at a bound. `link`: 'fisher' or 'logit'."""
         to, back, slope = LINKS[link]
-        value, n = measure.value, len(measure.influence)
+        # A sum that is 1 may end a bit below it.
+        value, n = round(measure.value, 12), len(measure.influence)
         own = self.block[rows]
         with np.errstate(divide="ignore"):
             centre, slope = to(value), slope(value)
