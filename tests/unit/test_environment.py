@@ -124,6 +124,20 @@ def test_conda_files_have_the_same_pins():
         assert (ENVS / name).read_text() == content, "run python envs/conda.py"
 
 
+@pytest.mark.parametrize("name", load("lock").lists())
+def test_a_lock_has_the_pins_of_its_list_and_their_hashes(name):
+    text = (ENVS / f"{name}.lock").read_text().replace("\\\n", "")
+    lines = [re.split(r"\s+--hash=sha256:", line) for line in text.splitlines() if line]
+    options = {line[0] for line in lines if line[0].startswith("--")}
+    locked = {str(Requirement(line[0])) for line in lines if line[0] not in options}
+    todo = f"run python envs/lock.py {name}"
+    assert locked == {str(one) for one in pins(name).values()}, todo
+    assert all(len(digest) == 64 for line in lines for digest in line[1:])
+    assert not [line[0] for line in lines if line[0] not in options and len(line) < 2], todo
+    only = {line.replace("=", " ") for line in load("conda").lines(f"{name}.txt") if "--" in line}
+    assert options == only, todo
+
+
 def test_a_moved_environment_runs_its_scripts(tmp_path):
     old, new = tmp_path / "old" / ".venv", tmp_path / "new" / ".venv"
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", old], check=True)
