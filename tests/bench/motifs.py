@@ -81,14 +81,15 @@ def main() -> None:
         began = [time.perf_counter()]
         finder = hits.Finder(repeated(jaspar, arguments.motifs), genome)
         began.append(time.perf_counter())
-        null = finder.null(seed=0, scheme="uniform", regions=None)
+        nulls = finder.nulls(table, seed=0, scheme="uniform", regions=None)
         began.append(time.perf_counter())
-        rows = sum(len(part) for part in finder.hits(table, null))
+        rows = sum(len(part) for part in finder.hits(table, nulls))
         began.append(time.perf_counter())
     seconds = np.diff(began).round(1).tolist()
-    results |= dict(zip(("p_value_tables_s", "null_s", "alleles_s"), seconds, strict=True))
+    results |= dict(zip(("p_value_tables_s", "nulls_s", "alleles_s"), seconds, strict=True))
     results |= {
         "rows": rows,
+        "classes": len(nulls),
         "mean_width": round(float(np.mean([m.shape[1] for m in jaspar.matrices])), 1),
     }
     (HERE / "results" / "motifs.json").write_text(json.dumps(results, indent=1) + "\n")

@@ -13,7 +13,7 @@ from memelite import fimo
 from named import right_and_false, truth
 from project import DEMO
 from veff.errors import InputError
-from veff.inputs import preparing
+from veff.inputs import classes, preparing
 from veff.inputs.reference import Reference, build
 from veff.motifs import hits, motifset, verdicts
 from veff.motifs.marks import Marks
@@ -24,18 +24,21 @@ from veff.scoring import explain, windows
 ACGT = np.frombuffer(b"ACGT", np.uint8)
 
 
+HOW = {"seed": 0, "scheme": "uniform", "regions": None}
+
+
 @pytest.fixture(scope="module")
 def demo(tmp_path_factory):
-    """The demo's finder, null, alleles and hits."""
+    """The demo's finder, nulls, alleles and hits."""
     folder = tmp_path_factory.mktemp("motifs")
     build(DEMO / "genome.fa.gz", folder / "reference")
     reference = Reference.open(folder / "reference")
     paths = folder / "alleles.parquet", folder / "scoreable.parquet"
     preparing.prepare(DEMO / "variants.vcf.gz", reference, *paths, chunk_size=1000)
     finder = hits.Finder(motifset.read(DEMO / "motifs.meme"), reference)
-    null = finder.null(seed=0, scheme="uniform", regions=None)
     alleles = pq.read_table(paths[1])
-    return finder, null, alleles, pa.concat_tables(finder.hits(alleles, null))
+    nulls = finder.nulls(alleles, **HOW)
+    return finder, nulls, alleles, pa.concat_tables(finder.hits(alleles, nulls))
 
 
 def random_motifs(n, seed=0, widest=13):
@@ -272,22 +275,41 @@ def test_where_a_fit_to_the_alternate_stands_on_the_reference(ref_len, alt, offs
     assert tuple(int(x[0]) for x in found) == (100 + offset, 100 + offset + width)
 
 
-def test_p_values_are_shares_of_random_snvs_and_hold_for_others(demo):
-    finder, null, _, rows = demo
-    assert null.evidence.shape == (3, hits.N_NULL)
-    for row in rows.to_pylist()[:40]:
+def test_p_values_are_shares_of_random_alleles_of_the_same_class(demo):
+    finder, nulls, alleles, rows = demo
+    assert {len(null.largest) for null in nulls.values()} == {hits.N_NULL, hits.N_OF_OTHERS}
+    lengths = {row["allele_id"]: (row["ref_len"], len(row["alt"])) for row in alleles.to_pylist()}
+    seen = Counter()
+    for row in rows.to_pylist():
         if row["motif"] is None:
             continue
+        kind = int(classes.number(*np.array(lengths[row["allele_id"]])[:, None])[0])
+        if seen[kind] == 20:
+            continue
+        null = nulls[kind].evidence
         family = finder.motifs.names.index(row["family"])
-        seen = abs(row["evidence"])
-        as_much = sum(x >= seen for x in null.evidence[family].tolist())
-        of_any = sum(x >= seen for x in null.evidence.max(0).tolist())
-        assert row["pval"] == (1 + as_much) / (1 + hits.N_NULL)
-        assert row["max_pval"] == (1 + of_any) / (1 + hits.N_NULL)
-    other = finder.null(seed=1, scheme="uniform", regions=None).largest
-    p = hits.p_value(other[other > 0], null.largest, one_sided=True)
+        evidence, n = abs(row["evidence"]), null.shape[1]
+        as_much = sum(x >= evidence for x in null[family].tolist())
+        of_any = sum(x >= evidence for x in null.max(0).tolist())
+        assert row["pval"] == (1 + as_much) / (1 + n)
+        assert row["max_pval"] == (1 + of_any) / (1 + n)
+        seen[kind] += 1
+    assert len(seen) > 3
+
+
+@pytest.mark.parametrize("kind", ["snv", "ins_6_20", "del_6_20", "mnv_21_100"])
+def test_p_values_hold_for_other_random_alleles_of_the_class(demo, kind):
+    finder = demo[0]
+    null, other = (finder.null(kind, **HOW | {"seed": seed}).largest for seed in (0, 1))
+    p, of_snvs = (
+        hits.p_value(other[other > 0], against, one_sided=True)
+        for against in (null, demo[1][0].largest)
+    )
     for level in (0.005, 0.01, 0.02):
-        assert (p <= level).sum() <= level * hits.N_NULL + 3 * np.sqrt(level * hits.N_NULL)
+        expected = level * len(other)
+        assert (p <= level).sum() <= expected + 3 * np.sqrt(2 * expected)
+    if kind != "snv":  # by chance longer alleles change more than SNVs
+        assert (of_snvs <= 0.02).sum() > 1.5 * 0.02 * len(other)
 
 
 def test_the_motif_that_is_drawn_is_the_first_with_a_verdict(demo, tmp_path):
@@ -331,10 +353,11 @@ def test_without_nulls_there_is_no_p_value_and_a_verdict_by_the_hits_alone(demo)
         assert row["verdict"] == (expected if abs(row["change"]) >= 1 else "none")
 
 
-@pytest.mark.parametrize("scheme", ["uniform", "shuffled"])
-def test_random_snvs_can_stand_in_shuffled_flanks(demo, monkeypatch, scheme):
-    monkeypatch.setattr(hits, "N_NULL", 50)
-    null = demo[0].null(seed=3, scheme=scheme, regions=None)
+@pytest.mark.parametrize("kind", ["snv", "mnv_101_500", "ins_101_500", "del_101_500"])
+def test_random_alleles_can_stand_in_shuffled_flanks(demo, monkeypatch, kind):
+    for name in ("N_NULL", "N_OF_OTHERS"):
+        monkeypatch.setattr(hits, name, 50)
+    null = demo[0].null(kind, seed=3, scheme="shuffled", regions=None)
     assert null.evidence.shape == (3, 50)
     assert np.isfinite(null.evidence).all()
 

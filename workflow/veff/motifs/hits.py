@@ -1,4 +1,4 @@
-"""Which families of motifs does an allele touch, and does a random SNV change any as much?"""
+"""Which families of motifs does an allele touch, and does a random allele change any as much?"""
 
 import logging
 from collections.abc import Iterator, Sequence
@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from veff import tables
+from veff.inputs import classes
 from veff.inputs.reference import Reference
 from veff.motifs.motifset import MotifSet
 from veff.motifs.scan import Best, Scanner
@@ -23,6 +24,7 @@ from veff.scoring.null import p_value
 
 HIT = 1e-4  # p-value below which a placement is a hit, as in FIMO
 N_NULL = 10_000  # random SNVs: scanning them needs no model
+N_OF_OTHERS = 1_000  # random alleles of each other class, which take longer
 COLUMNS = {
     "allele_id": columns.ALLELE["allele_id"],
     "motif": Column(pa.string(), "the family's motif that fits one of the two sequences best"),
@@ -47,15 +49,15 @@ COLUMNS = {
     ),
     "pval": Column(
         pa.float64(),
-        "how often a random SNV changes a hit of the family by as much evidence; missing without "
-        "nulls",
+        "how often a random allele of its class changes a hit of the family by as much evidence; "
+        "missing without nulls",
         "0 to 1",
         columns.ONE_SIDED_P,
     ),
     "max_pval": Column(
         pa.float64(),
-        "how often a random SNV changes a hit of any family by as much evidence; missing without "
-        "nulls",
+        "how often a random allele of its class changes a hit of any family by as much evidence; "
+        "missing without nulls",
         "0 to 1",
         columns.ONE_SIDED_P,
     ),
@@ -71,7 +73,8 @@ SCHEMA = columns.schema(COLUMNS, PLACES)
 
 @dataclass(frozen=True)
 class Null:
-    """How much evidence random SNVs change: float64 [families, n], 0 where they touch no hit."""
+    """How much evidence random alleles of a class change: float64 [families, n], 0 where they
+    touch no hit."""
 
     evidence: np.ndarray
 
@@ -92,7 +95,7 @@ def write(
 ) -> None:
     """Write the hits of the alleles with these ids, or of all, to a Parquet table.
 
-    `scoreable` is the prepared table; `nulls` has how random SNVs are drawn: `seed`, `scheme`,
+    `scoreable` is the prepared table; `nulls` has how random alleles are drawn: `seed`, `scheme`,
     `regions`.
     """
     numba.set_num_threads(min(threads, numba.config.NUMBA_NUM_THREADS))
@@ -100,8 +103,8 @@ def write(
     alleles = pq.read_table(scoreable)
     if ids is not None:
         alleles = alleles.filter(pc.is_in(alleles["allele_id"], pa.array(ids, pa.int64())))
-    null = finder.null(**nulls) if nulls else None
-    tables.write_parquet(out, chain([SCHEMA.empty_table()], finder.hits(alleles, null)))
+    drawn = finder.nulls(alleles, **nulls) if nulls else None
+    tables.write_parquet(out, chain([SCHEMA.empty_table()], finder.hits(alleles, drawn)))
     logging.info("%d alleles scanned for %d motifs", len(alleles), len(motifs.names))
 
 
@@ -116,11 +119,22 @@ class Finder:
         self._members = [np.flatnonzero(names == name) for name in self._families]
         self._widths = np.array([matrix.shape[1] for matrix in motifs.matrices])
 
-    def null(self, *, seed: int, scheme: str, regions: Path | None) -> Null:
-        """Of `N_NULL` SNVs, drawn as those are that scores are judged by (`sampling.sample`)."""
-        length = 4 * self.motifs.widest
-        how = {"n": N_NULL, "seed": seed, "scheme": scheme, "regions": regions}
-        genome, alleles = sampling.sample(self.reference, length, **how)
+    def nulls(self, alleles: pa.Table, **how) -> dict[int, Null]:
+        """Those of the classes that these alleles are of, by number (`classes.NAMES`)."""
+        return {
+            kind: self.null(classes.NAMES[kind], **how)
+            for kind in np.unique(_kinds(alleles)).tolist()
+        }
+
+    def null(self, kind: str, *, seed: int, scheme: str, regions: Path | None) -> Null:
+        """Of random alleles drawn as those are that scores are judged by (`sampling.sample`)."""
+        snvs = kind == classes.SNV
+        # The flanks of a substitution too are longer than a motif.
+        length = 4 * self.motifs.widest + (0 if snvs else 2 * classes.bounds(kind)[1])
+        how = {"n": N_NULL if snvs else N_OF_OTHERS, "seed": seed, "scheme": scheme}
+        genome, alleles = sampling.sample(
+            self.reference, length, **how, regions=regions, kind=kind
+        )
         blocks = []
         for best in self._scanner.scan(alleles, genome):
             motif, column = self._chosen(best)
@@ -128,7 +142,7 @@ class Finder:
             blocks.append(np.where(motif >= 0, touched, 0))
         return Null(np.concatenate(blocks, axis=1))
 
-    def hits(self, alleles: pa.Table, null: Null | None) -> Iterator[pa.Table]:
+    def hits(self, alleles: pa.Table, nulls: dict[int, Null] | None) -> Iterator[pa.Table]:
         """A row for each allele and family with a hit to one of its sequences, or both; for an
         allele without any, one that has no more than its `allele_id`. Block by block.
 
@@ -138,7 +152,7 @@ class Finder:
         for best in self._scanner.scan(alleles, self.reference):
             here = alleles.slice(first, best.score.shape[2])
             first += len(here)
-            rows = self._rows(here, best, null)
+            rows = self._rows(here, best, nulls)
             without = here.filter(
                 pc.invert(pc.is_in(here["allele_id"], rows["allele_id"].combine_chunks()))
             )
@@ -156,7 +170,7 @@ class Finder:
             chosen[family] = np.where(lowest[motif, column] < np.log2(HIT), motif, -1)
         return chosen, column[None]
 
-    def _rows(self, alleles: pa.Table, best: Best, null: Null | None) -> pa.Table:
+    def _rows(self, alleles: pa.Table, best: Best, nulls: dict[int, Null] | None) -> pa.Table:
         chosen, _ = self._chosen(best)
         allele, family = np.nonzero(chosen.T >= 0)
         motif = chosen[family, allele]
@@ -167,6 +181,7 @@ class Finder:
         better = (log_p[1] < log_p[0]).astype(int)
         rows = np.arange(len(motif))
         evidence = _evidence(best)[motif, allele]
+        pval, max_pval = _judged(np.abs(evidence), family, _kinds(alleles)[allele], nulls)
         width = self._widths[motif]
         start, end = _on_reference(alleles.take(allele), offset[better, rows], width, better == 1)
         names = pa.array(self.motifs.names, pa.string())
@@ -183,19 +198,13 @@ class Finder:
             "ref_pval": 2.0 ** log_p[0],
             "alt_pval": 2.0 ** log_p[1],
             "evidence": evidence,
-            "pval": _judged(evidence, family, null),
-            "max_pval": null and p_value(np.abs(evidence), null.largest, one_sided=True),
+            "pval": pval,
+            "max_pval": max_pval,
             "ref_offset": offset[0],
             "alt_offset": offset[1],
             "width": width,
         }
-        missing = pa.nulls(len(motif), pa.float64())
-        return pa.table(
-            {
-                name: missing if values is None else pa.array(values)
-                for name, values in found.items()
-            }
-        ).cast(SCHEMA)
+        return pa.table({name: pa.array(values) for name, values in found.items()}).cast(SCHEMA)
 
 
 def _evidence(best: Best) -> np.ndarray:
@@ -203,14 +212,24 @@ def _evidence(best: Best) -> np.ndarray:
     return (best.log_p[0] - best.log_p[1]) * np.log10(2)
 
 
-def _judged(evidence: np.ndarray, family: np.ndarray, null: Null | None) -> np.ndarray | None:
-    if null is None:
-        return None
-    p = np.empty(len(evidence))
-    for one in np.unique(family):
-        rows = family == one
-        p[rows] = p_value(np.abs(evidence[rows]), null.evidence[one], one_sided=True)
-    return p
+def _kinds(alleles: pa.Table) -> np.ndarray:
+    """The class of each allele, by number."""
+    alt_len = pc.utf8_length(alleles["alt"]).to_numpy()
+    return classes.number(alleles["ref_len"].to_numpy().astype(np.int64), alt_len)
+
+
+def _judged(
+    evidence: np.ndarray, family: np.ndarray, kind: np.ndarray, nulls: dict[int, Null] | None
+) -> tuple[pa.Array, pa.Array]:
+    """`pval` and `max_pval` of so much evidence."""
+    pval, max_pval = np.full((2, len(evidence)), np.nan)
+    for one in np.unique(kind) if nulls else ():
+        alike = kind == one
+        max_pval[alike] = p_value(evidence[alike], nulls[one].largest, one_sided=True)
+        for number in np.unique(family[alike]):
+            rows = alike & (family == number)
+            pval[rows] = p_value(evidence[rows], nulls[one].evidence[number], one_sided=True)
+    return tuple(pa.array(p, from_pandas=True) for p in (pval, max_pval))
 
 
 def _on_reference(
