@@ -19,14 +19,15 @@ MADE := .venv/made-$(TORCH)
 RUN := PATH="$$PWD/.venv/bin:$$PATH" PYTHONDONTWRITEBYTECODE= $(PY) -m
 PINS := $(lastword $(GETS_$(TORCH))) envs/requirements.lock envs/requirements-dev.lock
 
-.PHONY: help env demo test test-kills test-cluster lint docs clean
+.PHONY: help env demo test test-kills test-cluster format lint docs clean
 
 help:
 	@echo 'make demo   score the embedded demo (makes the environment if it is not there)'
 	@echo 'make test   run the tests, but those on a Slurm and make test-kills'
 	@echo 'make test-kills   run the test that kills a run at ten points, which takes minutes'
 	@echo 'make test-cluster   run the tests on a Slurm of their own (as root, with Slurm installed)'
-	@echo 'make lint   check the style of the Python and of the workflow'
+	@echo 'make format check the layout of the Python and of the workflow'
+	@echo 'make lint   ask the linters of both'
 	@echo 'make docs   build the documentation as a site, in site/'
 	@echo 'make env    only make the environment, in .venv'
 	@echo 'make clean  remove the environment'
@@ -51,11 +52,14 @@ docs: env .venv/docs
 	$(PIP) --quiet --upgrade --target $@ -r $<
 	@touch $@
 
-lint: env
-	$(RUN) ruff check
+format: env
 	$(RUN) ruff format --check
 	$(RUN) snakefmt --check workflow
-	$(RUN) snakemake --lint --configfile config/demo.yaml
+
+# As the workflow catalogue does: without a configuration.
+lint: env
+	$(RUN) ruff check
+	$(RUN) snakemake --lint
 
 # A venv's scripts hold its path: put them right when the folder was moved.
 env: $(MADE)

@@ -173,9 +173,12 @@ def test_over_several_processes_a_file_s_tests_stay_in_one(request):
     assert request.node.nodeid.endswith("@test_environment.py")
 
 
-def test_the_citation_names_this_version():
+def test_the_citation_and_the_changes_name_this_version():
     citation = yaml.safe_load((ROOT / "CITATION.cff").read_text())
     assert citation["version"] == veff.__version__
+    first = re.search("^## (.*)", (ROOT / "CHANGELOG.md").read_text(), re.M)[1]
+    released = citation.get("date-released", "not yet released")
+    assert first == f"{veff.__version__} ({released})"
 
 
 def test_the_badges_are_true():
@@ -190,7 +193,7 @@ def test_the_badges_are_true():
         "snakemake": re.findall(
             r'min_version\("(.*)"\)', (ROOT / "workflow/Snakefile").read_text()
         ),
-        "python": tested["jobs"]["ci"]["strategy"]["matrix"]["python"],
+        "python": tested["jobs"]["tests"]["strategy"]["matrix"]["python"],
         "licence": re.findall('license = "(.*)"', project),
     }
     assert f'requires-python = ">={said["python"][0]}"' in project

@@ -19,7 +19,7 @@ def python(tmp_path_factory):
 def snakemake(python, *arguments):
     """What it prints, started in the clone; raises `AssertionError` where it fails."""
     done = subprocess.run(
-        [python, "-m", "snakemake", *DEMO, *arguments],
+        [python, "-m", "snakemake", *arguments],
         cwd=ROOT,
         env={k: v for k, v in os.environ.items() if k != "PYTHONPATH"},
         stdout=subprocess.PIPE,
@@ -35,16 +35,24 @@ def test_the_environment_lacks_what_jobs_need(python):
         assert subprocess.run([python, "-c", f"import {module}"], capture_output=True).returncode
 
 
-@pytest.mark.parametrize("arguments", [("-n",), ("--lint",)], ids=" ".join)
-def test_snakemake_alone_plans(python, arguments, tmp_path):
-    snakemake(python, *arguments, "--config", f"outdir={tmp_path}")
+def test_snakemake_alone_plans(python, tmp_path):
+    snakemake(python, *DEMO, "-n", "--config", f"outdir={tmp_path}")
+
+
+def test_the_linter_is_content_without_a_configuration(python):
+    """So it is called by the workflow catalogue, which shows what it says."""
+    assert "Congratulations" in snakemake(python, "--lint")
+
+
+def test_the_catalogue_s_folder_for_tests_is_the_demo(python):
+    assert "under 2 experiments (4 models)" in snakemake(python, "--directory", ".test", "-n")
 
 
 def test_snakemake_alone_plans_conda_environments(python, tmp_path, monkeypatch):
     """With a stand-in that says what Snakemake asks of conda: a dry run makes no environment."""
     (tmp_path / "conda").symlink_to(ROOT / "tests/standin/conda")
     monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
-    said = snakemake(python, "--sdm", "conda", "-n", "--config", f"outdir={tmp_path}/out")
+    said = snakemake(python, *DEMO, "--sdm", "conda", "-n", "--config", f"outdir={tmp_path}/out")
     assert "envs/gpu.yaml will be created" in said
 
 
@@ -55,4 +63,4 @@ def test_whichever_rule_snakemake_looks_at_first_it_finds_all_notes(
     """It goes through sets of rules, and looks up once what stands in a folder: under each of
     these seeds a note was missing, while all stood in one."""
     monkeypatch.setenv("PYTHONHASHSEED", seed)
-    snakemake(python, "-n", "--until", "prepare", "--config", f"outdir={tmp_path}/out")
+    snakemake(python, *DEMO, "-n", "--until", "prepare", "--config", f"outdir={tmp_path}/out")
