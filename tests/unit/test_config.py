@@ -67,6 +67,9 @@ def test_the_users_configuration_sets_nothing_that_decides_a_result():
         ({"nulls": "none", "fdr": 0.1}, "config: fdr: there are no p-values with nulls: none"),
         ({"fdr": 0}, "config: fdr: got 0; allowed: number or null"),
         ({"variants": 3}, "config: variants: got 3; allowed: string"),
+        ({"truth": "t.tsv"}, "config: truth: got 't.tsv'; allowed: object"),
+        ({"fine_mapping": "pip"}, "config: fine_mapping: got 'pip'; allowed: object"),
+        ({"fine_mapping": {"pip": "p"}}, "config: fine_mapping: give both columns, pip and cred"),
     ],
 )
 def test_a_fault_is_one_line_with_the_key_and_what_is_allowed(given, change, message):

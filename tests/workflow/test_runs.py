@@ -130,8 +130,9 @@ def test_what_decides_a_score_scores_again_and_nothing_else_does(done):
     assert {"setup", "score"} <= planned(precision="fast")
     done.write("peaks.bed", "simA\t0\t9\n")
     others = {"autotune": "{strict: true}", "annotations": "{peaks: peaks.bed}"}
+    others["fine_mapping"] = "{pip: prob, credible_set: [trait, cs]}"
     again = planned(**others, info_experiments="0")
-    assert {"nearby", "collect", "annotate"} <= again
+    assert {"nearby", "fine_mapping", "collect", "annotate"} <= again
     assert not {"setup", "score", "prepare"} & again
 
 

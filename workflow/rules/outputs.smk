@@ -42,6 +42,7 @@ rule collect:
     input:
         alleles=rules.prepare.output.alleles,
         annotations=rules.nearby.output[0] if ANNOTATED else [],
+        members=rules.fine_mapping.output[0] if FINE_MAPPING else [],
         answers=parts("answers"),
         folds=parts("folds"),
         jobs=parts("jobs"),

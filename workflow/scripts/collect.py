@@ -18,7 +18,7 @@ with job.logged(snakemake.log[0], snakemake.resources.attempt):
         sha256, peaks = atomic.read_json(files.contigs)["sha256"], params.nulls["peaks"]
         asked = null.checked(params.nulls, params.sha256)
         nulls = null.identities(experiments, sha256, asked, how)
-    sums.check(files.alleles, *([files.annotations] if files.annotations else []))
+    sums.check(files.alleles, *filter(None, (files.annotations, files.members)))
     collect.check([*files.answers, *files.folds, *files.nulls], [*files.jobs, *files.null_jobs])
     collect.collect(
         files.alleles,
@@ -27,6 +27,7 @@ with job.logged(snakemake.log[0], snakemake.resources.attempt):
         nulls=null.Nulls(files.nulls, nulls) if nulls else None,
         fdr=params.fdr,
         annotations=files.annotations or None,
+        members=files.members or None,
         experiments=params.experiments,
         samples=biosamples.read(files.experiments),
         partitioned=params.partitioned,

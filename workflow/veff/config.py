@@ -72,6 +72,8 @@ def check(config: dict, schema: dict) -> None:
                 f"config: truth.{name}: names no column to compare scores with; give effect or "
                 "allelic_ratio, label, or pvalue"
             )
+    if len(config.get("fine_mapping", {})) == 1:
+        raise InputError("config: fine_mapping: give both columns, pip and credible_set")
     nulls = config.get("nulls")
     if isinstance(nulls, dict):
         _check_file("nulls.regions", nulls.get("regions"))
@@ -138,8 +140,8 @@ def _one_line(error: jsonschema.ValidationError) -> str:
             what = known[missing[0]].get("description", "")
             return f"config: {prefix}{missing[0]}: missing; give {what}"
     said = f"config: {where}: got {cut(repr(error.instance))}; allowed: {_allowed(error.schema)}"
-    if keys := _keys(error.schema):
-        first, default = next((key, one["default"]) for key, one in keys.items())
+    defaults = {k: one["default"] for k, one in _keys(error.schema).items() if "default" in one}
+    for first, default in list(defaults.items())[:1]:
         said += f", such as --config {where}='{{{first}: {json.dumps(default)}}}'"
     return said
 
@@ -147,7 +149,7 @@ def _one_line(error: jsonschema.ValidationError) -> str:
 def _keys(schema: dict) -> dict:
     """The keys of the object that this schema allows, if it allows one."""
     options = schema.get("anyOf", [schema])
-    return next((one["properties"] for one in options if one.get("type") == "object"), {})
+    return next((one.get("properties", {}) for one in options if one.get("type") == "object"), {})
 
 
 def _allowed(schema: dict) -> str:

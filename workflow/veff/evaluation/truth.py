@@ -10,12 +10,11 @@ from scipy.stats import norm
 
 from veff.errors import InputError
 from veff.inputs import formats, records
-from veff.inputs.lists import List, which
+from veff.inputs.lists import MISSING, List, which
 from veff.inputs.record import Malformed, Record
 from veff.inputs.reference import Reference
 
 YES, NO = ("1", "true", "yes"), ("0", "false", "no")
-MISSING = ("", ".", "na", "#na", "n/a", "nan", "null", "none")
 
 
 @dataclass(frozen=True)

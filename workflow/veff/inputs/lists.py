@@ -55,6 +55,8 @@ _LAYOUTS = {
     "chrom, pos, ref, alt": ("chrom", "pos", "ref", "alt"),
 }
 _NAMES_BEHIND = {"bed": "id", "VEP": "id"}  # which may have one more column
+# What a value is that tables do not have, in lower case.
+MISSING = ("", ".", "na", "#na", "n/a", "nan", "null", "none")
 _NOT_KNOWN = ("NA", "#NA", "N/A", "NaN", "nan", "null", "NULL", "None")
 _ASK = "give the table a header line: chrom, pos, ref, alt (and id)"
 _WANTED = (

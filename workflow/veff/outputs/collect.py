@@ -14,7 +14,7 @@ from veff.atomic import damaged, read_json
 from veff.inputs import classes
 from veff.inputs.identity import sha256
 from veff.models.biosamples import Biosample
-from veff.outputs import biosamples
+from veff.outputs import biosamples, finemapping
 from veff.outputs.provenance import part
 from veff.outputs.summary import Summary
 from veff.scoring import columns
@@ -51,6 +51,7 @@ def collect(
     nulls: Nulls | None = None,
     fdr: float | None = None,
     annotations: Path | None = None,
+    members: Path | None = None,
     metadata: dict | None = None,
     samples: list[Biosample],
     scores: Path,
@@ -68,7 +69,7 @@ def collect(
     order they come. Alleles come in input order within an experiment; a duplicate has the scores
     of the allele that it repeats. `partitioned` makes `scores` and `folds_out` folders with one
     file an experiment (`tables.parquet`). `annotations` is a table that `nearby.write`
-    wrote, for the summary to have its columns too.
+    wrote, for the summary to have its columns too; so is `members`, of `finemapping.write`.
     `nulls` and `fdr` are for `null.judge`; `metadata` (`provenance.of_scores`) goes into the
     Parquet files' schemas, into a file of one experiment what is about that one. One
     experiment is held in memory at a time.
@@ -122,6 +123,10 @@ def collect(
     if annotations:
         more.append(pq.read_table(annotations).drop_columns("allele_id"))
     rows = best.table(*more)
+    if members:
+        own = finemapping.ranked(pq.read_table(members), rows["max_logfc"])
+        for field in own.schema:
+            rows = rows.append_column(field, own[field.name])
     rows = rows.cast(described(rows.schema, experiments))
     write_parquet(summary, [rows])
     with tsv_gz(summary_tsv, rows.schema) as write:

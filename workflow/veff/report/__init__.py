@@ -31,6 +31,7 @@ from veff.report import biosamples as pooled
 from veff.report import locus
 from veff.report.charts import charts
 from veff.report.evaluation import Evaluation
+from veff.report.finemapping import CredibleSets
 from veff.report.kept import annotation
 from veff.report.numbers import N_HISTOGRAMS, N_UNSCORED, Numbers, numbers
 
@@ -105,7 +106,10 @@ def build(
     has_max_p = any(row.get("max_pval") is not None for row in found.top)
     pictures = {int(path.stem): path for path in figures}
     beside = Evaluation(evaluation) if evaluation else None
-    drawn = charts(found) | (beside.charts if beside else {})
+    credible = CredibleSets(summary) if "pip" in pq.read_schema(summary).names else None
+    drawn = charts(found)
+    for more in filter(None, (beside, credible)):
+        drawn |= more.charts
     samples = pooled.largest(found.kept, biosamples)
     annotations = {"genes": genes, "peaks": peaks, "peaks_of": peaks_of}
     header = {
@@ -139,6 +143,7 @@ def build(
         n_models=N_MODELS,
         charts=drawn,
         evaluation=beside,
+        credible=credible,
         columns=len(found.answers),
         has_p=has_p,
         has_max_p=has_max_p,
