@@ -14,12 +14,13 @@ GETS := $(if $(UV),$(UV) pip install --python $(PY) --no-deps --quiet,$(PIP_GETS
 GETS_cpu := $(PIP_GETS) -r envs/torch-cpu.txt
 GETS_gpu := $(GETS) -r envs/torch-gpu.lock
 MADE := .venv/made-$(TORCH)
+IMAGE := localhost/cherimoya-veff:$(shell sed -n 's/^__version__ = "\(.*\)"/\1/p' workflow/veff/__init__.py)-$(TORCH)
 # Jobs find the same Python as their Snakemake, and as many short processes start, their modules
 # compiled.
 RUN := PATH="$$PWD/.venv/bin:$$PATH" PYTHONDONTWRITEBYTECODE= $(PY) -m
 PINS := $(lastword $(GETS_$(TORCH))) envs/requirements.lock envs/requirements-dev.lock
 
-.PHONY: help env demo test test-kills test-cluster format lint docs clean
+.PHONY: help env demo test test-kills test-cluster format lint docs image demo-in-image clean
 
 help:
 	@echo 'make demo   score the embedded demo (makes the environment if it is not there)'
@@ -29,6 +30,7 @@ help:
 	@echo 'make format check the layout of the Python and of the workflow'
 	@echo 'make lint   ask the linters of both'
 	@echo 'make docs   build the documentation as a site, in site/'
+	@echo 'make image  build an image of the environment, with podman; make demo-in-image runs the demo in it'
 	@echo 'make env    only make the environment, in .venv'
 	@echo 'make clean  remove the environment'
 
@@ -46,6 +48,12 @@ test-cluster: env .venv/cluster
 
 docs: env .venv/docs
 	NO_MKDOCS_2_WARNING=1 PYTHONPATH=$$PWD/.venv/docs $(RUN) mkdocs build --quiet --strict
+
+image:
+	podman build --build-arg TORCH=$(TORCH) --tag $(IMAGE) --file envs/Containerfile envs
+
+demo-in-image:
+	podman run --rm --volume "$$PWD:$$PWD" --workdir "$$PWD" $(IMAGE) snakemake --cores all --configfile config/demo.yaml
 
 # Beside the environment, not in it: what is for Slurm adds 0.7 s to every start of Snakemake.
 .venv/cluster .venv/docs .venv/executors: .venv/%: envs/%.lock $(MADE)

@@ -96,6 +96,28 @@ def test_a_missing_key_says_what_it_is(given):
         config.check(given, SCHEMA)
 
 
+@pytest.mark.parametrize(
+    ("image", "message"),
+    [
+        (None, "config: container: missing; --sdm apptainer needs an image"),
+        ("no.sif", "config: container: there is no file 'no.sif'"),
+        (
+            "docker://host/veff:0.1.0-gpu",
+            "config: container: docker://host/veff:0.1.0-gpu has no",
+        ),
+        (f"docker://host/veff@sha256:{'0' * 63}", "config: container: .* has no digest"),
+    ],
+)
+def test_an_image_that_is_not_one_for_ever_is_refused(image, message):
+    with pytest.raises(InputError, match=message):
+        config.check_image(image)
+
+
+def test_an_image_is_a_file_or_an_address_with_its_digest(given):
+    config.check_image(given["reference"])
+    config.check_image(f"docker://host/veff:0.1.0-gpu@sha256:{'0' * 64}")
+
+
 def test_every_key_is_documented_in_the_config_readme():
     text = (ROOT / "config/README.md").read_text()
     keys = [*SCHEMA["properties"], *(key for group in GROUPS for key in group)]

@@ -1,6 +1,7 @@
 """Snakemake alone can plan the workflow: that is what a submit node has, and each remote job."""
 
 import os
+import re
 import subprocess
 
 import pytest
@@ -54,6 +55,16 @@ def test_snakemake_alone_plans_conda_environments(python, tmp_path, monkeypatch)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
     said = snakemake(python, *DEMO, "--sdm", "conda", "-n", "--config", f"outdir={tmp_path}/out")
     assert "envs/gpu.yaml will be created" in said
+
+
+def test_snakemake_alone_plans_jobs_in_an_image(python, tmp_path, monkeypatch):
+    """One address for all rules, with a stand-in for Apptainer: a dry run fetches nothing."""
+    (tmp_path / "apptainer").symlink_to(ROOT / "tests/standin/apptainer")
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    image = f"docker://registry.example/veff:1@sha256:{'0' * 64}"
+    given = (f"outdir={tmp_path}/out", f"container={image}")
+    said = snakemake(python, *DEMO, "--sdm", "apptainer", "-n", "--config", *given)
+    assert re.findall("Singularity image (.*) will be pulled", said) == [image]
 
 
 @pytest.mark.parametrize("seed", ["1", "4", "8"])

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from snakemake.exceptions import WorkflowError
 from snakemake.logging import logger
+from snakemake.settings.types import DeploymentMethod
 from snakemake.utils import validate
 
 from veff import config as settings
@@ -32,6 +33,8 @@ try:
     EXPERIMENTS = sheet.read(SHEET, config["catv1_revision"])
     if workflow.is_main_process:
         outdir.check(Path(OUT))
+    if DeploymentMethod.APPTAINER in workflow.deployment_settings.deployment_method:
+        settings.check_image(config["container"])
 except InputError as error:
     sys.exit(f"error: {error}")  # a WorkflowError would have lines of its own below it
 

@@ -4,6 +4,7 @@ import difflib
 import json
 import math
 import os
+import re
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -100,6 +101,22 @@ def _check_text(key: str, text: str) -> None:
     if not text.isprintable():
         raise InputError(
             f"config: {key}: {cut(repr(text), 200)} has a character that cannot be printed"
+        )
+
+
+def check_image(image: str | None) -> None:
+    """Raise `InputError` unless this is a file, or an address that names one image for ever."""
+    if image is None:
+        raise InputError(
+            "config: container: missing; --sdm apptainer needs an image to run jobs in, such as "
+            "make image builds (docs/install.md)"
+        )
+    if "://" not in image:
+        _check_file("container", image)
+    elif not re.search("@sha256:[0-9a-f]{64}$", image):
+        raise InputError(
+            f"config: container: {cut(image, 200)} has no digest, and a tag can be moved to "
+            "another image; end the address with @sha256: and the image's 64 hexadecimal digits"
         )
 
 
