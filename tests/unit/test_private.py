@@ -36,7 +36,9 @@ def nest(keys, value):
     return made
 
 
-KEYS = [key for key in settings(SCHEMA["properties"]) if key != "catv1_revision"]
+# Texts that are no paths: a commit, and names of columns.
+NO_PATHS = {"catv1_revision", "fine_mapping.pip", "fine_mapping.credible_set"}
+KEYS = [key for key in settings(SCHEMA["properties"]) if key not in NO_PATHS]
 
 
 def recorded(folder, variants=None, **more):
