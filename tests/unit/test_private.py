@@ -87,5 +87,5 @@ def test_a_record_has_paths_where_the_configuration_says_so(tmp_path):
 def test_tables_name_the_peaks_and_not_where_they_are(path):
     one = experiment.Experiment("x", (a_fold("x"),))
     how = type("How", (), {"decisive": {}})
-    said = provenance.of_scores([one], how, {"x": "hash"}, {"x": path}, None)
+    said = provenance.of_scores([one], how, {("x", "snv"): "hash"}, {"x": path}, None)
     assert said["experiments"]["x"]["reference_set"] == "peaks.bed"
