@@ -36,15 +36,21 @@ def random_intervals(seed, n, longest, contigs=("chr1", "chr2")):
     return found
 
 
+def strand(start):
+    return "+-."[start % 3]
+
+
 def as_bed(path, rows, rename=str):
-    path.write_text("".join(f"{rename(c)}\t{s}\t{e}\t{name}\t0\t+\n" for c, s, e, name in rows))
+    path.write_text(
+        "".join(f"{rename(c)}\t{s}\t{e}\t{name}\t0\t{strand(s)}\n" for c, s, e, name in rows)
+    )
     return path
 
 
 def as_gtf(path, rows):
     lines = ["#!genome-build x"]
     for contig, start, end, name in rows:
-        at = f"{contig}\thavana\t%s\t{start + 1}\t{end}\t.\t+\t.\t"
+        at = f"{contig}\thavana\t%s\t{start + 1}\t{end}\t.\t{strand(start)}\t.\t"
         lines.append(at % "gene" + f'gene_id "E{name}"; gene_name "{name}"; level 2;')
         lines.append(at % "exon" + f'gene_id "E{name}"; gene_name "no, not {name}";')
     path.write_bytes(gzip.compress("\n".join(lines).encode()))
@@ -182,6 +188,47 @@ def test_links_are_those_of_a_search_through_all_best_first(genome, tmp_path, wr
     assert several
 
 
+@pytest.mark.parametrize("block", [60, 1000])
+@pytest.mark.parametrize("write", [as_bed, as_gtf])
+def test_the_nearest_start_site_is_that_of_a_search_through_all(
+    genome, tmp_path, monkeypatch, write, block
+):
+    monkeypatch.setattr(nearby, "BLOCK", block)
+    rows = [*random_intervals(1, 40, 60), ("chrM", 8, 9, "without a strand")]
+    sites = [
+        (contig, *((start, 1) if strand(start) == "+" else (end - 1, -1)), name)
+        for contig, start, end, name in rows
+        if strand(start) != "."
+    ]
+    places = alleles(tmp_path / "alleles.parquet")
+    found = written(tmp_path, genome, genes=write(tmp_path / "genes", rows))
+    seen = set()
+    for place, row in zip(places, found, strict=True):
+        here = [one for one in sites if place and one[0] == place[0]]
+        near = [
+            (distance(place, (None, at, at + 1)), at, name, along) for _, at, along, name in here
+        ]
+        if not near:
+            assert row["nearest_tss"] is row["tss_distance"] is None
+            continue
+        far, at, name, along = min(near)
+        downstream = (1 if place[1] > at else -1) * along
+        assert (row["nearest_tss"], row["tss_distance"]) == (name, far * downstream)
+        seen.add(np.sign(row["tss_distance"]))
+    assert seen == {-1, 0, 1}
+    assert None in {row["nearest_tss"] for row in found if row["closest_gene_1"]}
+
+
+def test_a_file_without_strands_has_no_start_sites(genome, tmp_path):
+    places = alleles(tmp_path / "alleles.parquet")
+    (tmp_path / "genes.bed").write_text("chr1\t5\t9\tA\nchr2\t5\t9\tB\n")
+    for place, row in zip(
+        places, written(tmp_path, genome, genes=tmp_path / "genes.bed"), strict=True
+    ):
+        assert row["nearest_tss"] is row["tss_distance"] is None
+        assert (row["closest_gene_1"] is None) == (place is None or place[0] == "chrM")
+
+
 def test_without_alleles_there_are_columns_and_no_rows(genome, tmp_path):
     empty = {"contig": pa.array([], pa.string()), "pos": pa.array([], pa.int64())}
     pq.write_table(pa.table(empty | {"ref": empty["contig"]}), tmp_path / "alleles.parquet")
@@ -189,7 +236,8 @@ def test_without_alleles_there_are_columns_and_no_rows(genome, tmp_path):
     assert written(tmp_path, genome, genes=bed, peaks=bed, hits=bed, peaks_of={"a": bed}) == []
     schema = pq.read_schema(tmp_path / "out.parquet")
     assert schema.names[:3] == ["allele_id", "closest_gene_1", "gene_distance_1"]
-    assert schema.names[7:] == ["peak_overlap", "peak_experiments", "hits_overlap", "hits_motifs"]
+    assert schema.names[7:9] == ["nearest_tss", "tss_distance"]
+    assert schema.names[9:] == ["peak_overlap", "peak_experiments", "hits_overlap", "hits_motifs"]
     assert all(field.metadata[b"description"] for field in schema)
 
 
@@ -238,4 +286,4 @@ def test_a_file_that_does_not_fit_is_refused_naming_its_line(
 def test_a_gene_without_a_name_goes_by_its_identifier(genome, tmp_path):
     path = tmp_path / "genes.gtf"
     path.write_text(GTF.format(end=9, what='gene_id "ENSG1"; level 2'))
-    assert list(intervals.genes(path, genome)) == [(0, 4, 9, ["ENSG1"])]
+    assert list(intervals.genes(path, genome)) == [(0, 4, 9, ["ENSG1", ".", "+"])]

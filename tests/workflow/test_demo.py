@@ -158,9 +158,12 @@ def test_the_summary_has_the_closest_genes_and_the_peaks_at_each_allele(demo):
         )
         (far, _, name) = away[0] if away else (None, None, None)
         assert (row["gene_distance_1"], row["closest_gene_1"]) == (far, name)
+        starts = [start for contig, start, *_ in demo.genes if contig == row["chrom"]]
+        nearest = min((max(start - last, first - start, 0) for start in starts), default=None)
+        assert nearest == (None if row["tss_distance"] is None else abs(row["tss_distance"]))
         assert row["peak_overlap"] == (row["chrom"] == "simA" and last >= 2000 and first < 9000)
     with gzip.open(demo.outdir / "summary.tsv.gz", "rt") as handle:
-        assert handle.readline().rstrip().split("\t")[-2:] == ["gene_distance_3", "peak_overlap"]
+        assert handle.readline().rstrip().split("\t")[-2:] == ["tss_distance", "peak_overlap"]
 
 
 def test_the_planted_effects_are_found_again_in_the_evaluation_and_the_report(demo):

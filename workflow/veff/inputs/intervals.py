@@ -57,6 +57,7 @@ def genes(path: Path, reference: Reference) -> Iterator[Interval]:
     """As `named`, of a BED file or of the rows of feature ``gene`` of a GTF file.
 
     Which it is is told from its first row. A gene's name is its gene_name, or else its gene_id.
+    Its strand, where it has one, is the third of the further columns, as in BED.
     """
     fields = next(_lines(path), (0, ""))[1].split("\t")
     is_gtf = len(fields) == 9 and not fields[1].isdecimal() and fields[3].isdecimal()
@@ -193,7 +194,7 @@ def _gtf_rows(path: Path) -> Iterator[tuple[int, str, int, int, list[str]]]:
                 "column, as GTF has them; GFF3 is not read"
             )
         found = True
-        yield number, fields[0], int(fields[3]) - 1, int(fields[4]), [name[1]]
+        yield number, fields[0], int(fields[3]) - 1, int(fields[4]), [name[1], ".", fields[6]]
     if not found:
         raise InputError(
             f"{path}: no row of feature gene; give a GTF file that has some, or the genes as a "

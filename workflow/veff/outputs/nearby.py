@@ -44,7 +44,9 @@ def write(
     Raises `InputError` for a file that `intervals` cannot read.
     """
     places = _places(alleles, reference)
-    genes = genes and _frame(intervals.genes(genes, reference), reference)
+    rows = list(intervals.genes(genes, reference)) if genes else []
+    starts = _starts(rows)
+    genes = genes and _frame(rows, reference)
     hits = hits and _frame(intervals.named(hits, reference), reference)
     links = links and _links(intervals.links(links, reference), reference)
     in_peaks = peaks and _in_peaks(places, [peaks], reference)
@@ -57,7 +59,7 @@ def write(
         names = {"allele_id": columns.ALLELE["allele_id"]}
         if genes:
             names |= GENES
-            found |= _closest(here, *genes)
+            found |= _closest(here, *genes) | _nearest_start(here, *starts)
         if peaks:
             names |= PEAKS
             found["peak_overlap"] = pa.array(in_peaks[0, rows] > 0, mask=nowhere)
@@ -118,7 +120,7 @@ def _frame(rows: Iterable[Interval], reference: Reference) -> tuple[pd.DataFrame
 
 
 def _closest(here: pd.DataFrame, genes: pd.DataFrame, names: list[str]) -> dict[str, pa.Array]:
-    """The columns of `GENES`."""
+    """The columns of `GENES` on genes' bodies."""
     here = here.reset_index(drop=True)
     # bioframe leaves open which of equally far genes it takes (its tie_breaking_col fails). So
     # each is cut at both ends by less than half a bp, the more the later it starts.
@@ -153,6 +155,53 @@ def _closest(here: pd.DataFrame, genes: pd.DataFrame, names: list[str]) -> dict[
         found[f"closest_gene_{k + 1}"] = name.take(pair)
         found[f"gene_distance_{k + 1}"] = pa.array(distance).take(pair)
     return found
+
+
+def _starts(genes: list[Interval]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The start sites of the genes that have a strand, in genome order: their places
+    (`_in_genome`), directions (1 or -1), and the genes' names."""
+    rows = sorted(
+        (int(_in_genome(contig, start if strand == "+" else end - 1)), name, strand)
+        for contig, start, end, (name, _, strand, *_) in (
+            row for row in genes if len(row.more) > 2 and row.more[2] in ("+", "-")
+        )
+    )
+    place, name, strand = zip(*rows, strict=True) if rows else ((), (), ())
+    direction = np.where(np.array(strand, str) == "+", 1, -1)
+    return np.array(place, np.int64), direction, np.array(name, str)
+
+
+def _in_genome(contig: np.ndarray | int, position: np.ndarray | int) -> np.ndarray:
+    """One number for a contig, by its index, and a position in it."""
+    return (np.int64(contig) << 40) + position
+
+
+def _nearest_start(
+    here: pd.DataFrame, places: np.ndarray, direction: np.ndarray, names: np.ndarray
+) -> dict[str, pa.Array]:
+    """The columns of `GENES` on start sites."""
+    if not len(places):
+        return {
+            name: pa.nulls(len(here), GENES[name].kind) for name in ("nearest_tss", "tss_distance")
+        }
+    contig = here["chrom"].cat.codes.to_numpy(np.int64)
+    first = _in_genome(contig, here["start"].to_numpy())
+    last = first + (here["end"] - here["start"]).to_numpy() - 1
+    behind = np.searchsorted(places, first)  # the first site that is not left of REF
+    before = np.searchsorted(places, places[np.maximum(behind - 1, 0)])  # of those at that place
+    behind = np.minimum(behind, len(places) - 1)
+    far = np.iinfo(np.int64).max
+    left = np.where(places[before] < first, first - places[before], far)
+    right = np.where(places[behind] >= first, np.maximum(places[behind] - last, 0), far)
+    left[places[before] >> 40 != contig] = far
+    right[places[behind] >> 40 != contig] = far
+    nearest = np.where(left <= right, before, behind)
+    away = np.where(left <= right, left, -right) * direction[nearest]
+    none = np.minimum(left, right) == far
+    return {
+        "nearest_tss": pa.array(names[nearest], mask=none),
+        "tss_distance": pa.array(away, mask=none),
+    }
 
 
 def _overlaps(here: pd.DataFrame, others: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:

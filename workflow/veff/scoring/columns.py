@@ -145,6 +145,16 @@ for k in range(1, N_GENES + 1):
     GENES[f"gene_distance_{k}"] = Column(
         pa.int64(), "of that gene from REF; 0 where they overlap, 1 where they touch", "bp"
     )
+GENES |= {
+    "nearest_tss": Column(
+        pa.string(),
+        "the gene whose start site, its 5' end, is nearest to REF; of those equally near, which "
+        "lies first; missing where no gene of the contig has a strand",
+    ),
+    "tss_distance": Column(
+        pa.int64(), "from that site to REF: negative upstream of it, 0 where REF holds it", "bp"
+    ),
+}
 PEAKS = {"peak_overlap": Column(pa.bool_(), "whether REF overlaps one of annotations.peaks")}
 PEAKS_OF = {
     "peak_experiments": Column(
