@@ -12,11 +12,16 @@ from cluster import slurm
 from cluster.runs import RESULTS, Run, make_inputs, run_here
 
 
+LIMIT_S = 900  # of a test with what it waits for: what hangs must not hang for ever
+
+
 def pytest_collection_modifyitems(items):
     reason = slurm.unable()
     for item in items:
-        if reason and item.path.is_relative_to(Path(__file__).parent):
-            item.add_marker(pytest.mark.skip(reason=reason))
+        if item.path.is_relative_to(Path(__file__).parent):
+            item.add_marker(pytest.mark.timeout(LIMIT_S))
+            if reason:
+                item.add_marker(pytest.mark.skip(reason=reason))
 
 
 @pytest.fixture(scope="session")

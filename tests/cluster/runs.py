@@ -84,7 +84,7 @@ class Run:
         cluster.users.append(process)
         return process
 
-    def finish(self, process: subprocess.Popen, seconds: float = 900) -> None:
+    def finish(self, process: subprocess.Popen, seconds: float = 600) -> None:
         """Wait for a run's good end; raises `AssertionError` with what it said."""
         try:
             process.wait(seconds)
@@ -162,4 +162,4 @@ def run_here(folder: Path) -> None:
         *("here/scores.tsv.gz", "here/annotated.vcf.gz", "--cores", "1", "--nolock"),
         *("--config", *(f"{key}={value}" for key, value in config.items())),
     ]
-    subprocess.run(command, cwd=folder, env=environment(), check=True)
+    subprocess.run(command, cwd=folder, env=environment(), check=True, timeout=600)

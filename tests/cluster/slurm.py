@@ -88,11 +88,13 @@ class Slurm:
     """Started on entry, stopped on exit.
 
     `models` are the GPUs of the first and the second node, as Slurm names them; with `local_kb`
-    the first node's disk has room for no more than that.
+    the first node's disk has room for no more than that; `conf` is added to `slurm.conf`.
     """
 
-    def __init__(self, models: tuple[str, str] = ("h200", "h200"), local_kb: int = 0):
-        self.models, self.local_kb = models, local_kb
+    def __init__(
+        self, models: tuple[str, str] = ("h200", "h200"), local_kb: int = 0, conf: str = ""
+    ):
+        self.models, self.local_kb, self.conf = models, local_kb, conf
         self.processes: dict[str, subprocess.Popen] = {}
         self.users: list[subprocess.Popen] = []  # of this Slurm, each with a process group
         # Held open, or the kernel gives a lost node's number to the next namespace, of anyone.
@@ -133,13 +135,15 @@ class Slurm:
 
     def run(self, *command: str) -> str:
         """What a command of Slurm prints; raises `AssertionError` where it fails."""
-        done = subprocess.run(command, env=self.environment, capture_output=True, text=True)
+        done = subprocess.run(
+            command, env=self.environment, capture_output=True, text=True, timeout=60
+        )
         assert done.returncode == 0, f"{command}: {done.stderr}"
         return done.stdout
 
     def states(self) -> list[str]:
         """Of both nodes: idle, mix, down*, …"""
-        return self.run("sinfo", "-h", "-N", "-o", "%t").split()
+        return self.run("sinfo", "-h", "-N", "-p", "gpu", "-o", "%t").split()
 
     def start_controller(self) -> None:
         self._start("slurmctld", ["slurmctld", "-D", "-f", self.environment["SLURM_CONF"]])
@@ -208,7 +212,7 @@ class Slurm:
         for number in range(GPUS):
             # Slurm counts device files; these are /dev/null.
             os.mknod(self.root / f"gpu{number}", 0o666 | stat.S_IFCHR, os.makedev(1, 3))
-        (etc / "slurm.conf").write_text(conf + PARTITION)
+        (etc / "slurm.conf").write_text(conf + PARTITION + self.conf.format(root=self.root))
         (etc / "gres.conf").write_text(gres)
         (etc / "cgroup.conf").write_text("CgroupPlugin=cgroup/v1\n")  # not used, but looked for
         (self.root / "hosts").write_text(hosts)

@@ -9,6 +9,7 @@ the fault strikes. For docs/cluster.md:
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -206,3 +207,74 @@ def test_cluster_generic_with_a_node_lost(middle, seen):
     generic += [f"--cluster-generic-status-cmd={status}", "--cluster-generic-cancel-cmd=scancel"]
     lose_a_node(run, *generic)
     seen("A node loses power, under cluster-generic", "as under the plugin", run)
+
+
+def test_jobs_that_slurm_would_never_start_are_told_and_released_or_failed(middle, seen):
+    """One job a chunk; those of 0 and 3 wait for the test, which holds them or lets them go."""
+    admin, launch, constraint, dependency, down, user = range(6)
+    run = middle({chunk: [] for chunk in range(6)})
+    prolog = "Prolog={root}/prolog\nPartitionName=other Nodes=n1,n2 State=DOWN\n"
+    with Slurm(conf=prolog) as cluster:
+        once = cluster.root / "prolog-fails-once"
+        (cluster.root / "prolog").write_text(f"#!/bin/sh\n! rm {once}\n")
+        (cluster.root / "prolog").chmod(0o755)
+        once.touch()
+        for node in NODES:
+            feature(cluster, node, "big")
+        first = cluster.run("sbatch", "--parsable", "--hold", "-o/dev/null", "--wrap=true").strip()
+        extra = {
+            admin: "--begin=now+1hour",
+            constraint: "--hold",
+            dependency: f"--dependency=afterok:{first}",
+            user: "--hold",
+        }
+        extra = {str(chunk): words for chunk, words in extra.items()}
+        process = run.start(
+            cluster,
+            "--set-resources",
+            f"score:slurm_extra={extra}.get(wildcards.chunk, '')",
+            f"score:slurm_partition='other' if wildcards.chunk == '{down}' else 'gpu'",
+            f"score:constraint='big' if wildcards.chunk == '{constraint}' else ''",
+        )
+
+        def told(chunk: int, why: str) -> str:
+            """Slurm's id of the job, once it was told; within a minute of what was done to it."""
+            job = rf"score \(chunk {chunk}, bundle \w+\), Slurm job (\d+)"
+            line = re.compile(rf"Stuck in Slurm's queue: .*{job}.*: {why} \(partition")
+            wait(lambda: line.search(run.said), f"{why}, chunk {chunk}", 60)
+            return line.search(run.said)[1]
+
+        held = {chunk: told(chunk, "JobHeldUser") for chunk in (constraint, user)}
+        begun = cluster.run("squeue", "-h", "-o", "%i %r").splitlines()
+        (later,) = (line.split()[0] for line in begun if "BeginTime" in line)
+        cluster.run("scontrol", "hold", later)
+        assert told(admin, "JobHeldAdmin") == later
+        for node in NODES:
+            feature(cluster, node, "small")
+        for job in held.values():
+            cluster.run("scontrol", "release", job)
+        cluster.run("scancel", first)
+        told(launch, "launch failed requeued held")
+        told(constraint, "BadConstraints")
+        told(dependency, "DependencyNeverSatisfied")
+        told(down, "PartitionDown")
+        assert process.wait(180) != 0
+        assert {note["job"].split("-")[1] for note in run.jobs} == {str(launch), str(user)}
+        assert "Trying to restart" not in run.said
+        last = r"error in score/(\d)\.\w+: Slurm never started it: (\w+) \(partition"
+        assert re.findall(last, run.said) == [
+            (str(admin), "JobHeldAdmin"),
+            (str(constraint), "BadConstraints"),
+            (str(dependency), "DependencyNeverSatisfied"),
+            (str(down), "PartitionDown"),
+        ]
+        assert not cluster.run("squeue", "-h").strip()
+        run.finish(run.start(cluster))
+    seen("Slurm cannot start a job on a node, and holds it", "it is released, and told", run)
+    follows = "told within a minute and failed; the same command takes up the run"
+    seen("A job would wait for ever, for a reason of Slurm's", follows, run)
+
+
+def feature(cluster: Slurm, node: str, name: str) -> None:
+    both = [f"AvailableFeatures={name}", f"ActiveFeatures={name}"]
+    cluster.run("scontrol", "update", f"NodeName={node}", *both)

@@ -13,7 +13,7 @@ from snakemake.settings.types import DeploymentMethod
 from snakemake.utils import validate
 
 from veff import config as settings
-from veff import atomic, forecast, job, outdir, plan, progress, resources
+from veff import atomic, forecast, job, outdir, plan, progress, resources, slurm
 from veff.inputs import identity, notations
 from veff.models import acceptance, catv1, experiment, sheet
 from veff.scoring.how import How
@@ -77,6 +77,10 @@ HOW = asdict(
         version=SCORE_VERSION,
     )
 )
+
+
+if workflow.is_main_process:
+    slurm.attend()
 
 
 def carried_out():

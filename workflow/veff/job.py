@@ -6,7 +6,8 @@ import logging
 import os
 import re
 import sys
-from collections.abc import Iterator
+import time
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -82,6 +83,13 @@ def _no_memory(error: BaseException | None) -> bool:
             return True
         error = error.__cause__ or error.__context__
     return False
+
+
+def note_fault(logs: Iterable[str], line: str) -> None:
+    """Leave the line of a job that never began in its log, for `last_words`."""
+    for path in map(Path, logs):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(f"{time.strftime('%Y-%m-%d %H:%M:%S,000')} ERROR {line}\n")
 
 
 def last_words(logs: Path, since: float) -> str:
