@@ -270,8 +270,8 @@ def test_jobs_that_slurm_would_never_start_are_told_and_released_or_failed(middl
         ]
         assert not cluster.run("squeue", "-h").strip()
         run.finish(run.start(cluster))
-    seen("Slurm cannot start a job on a node, and holds it", "it is released, and told", run)
-    follows = "told within a minute and failed; the same command takes up the run"
+    seen("Slurm cannot start a job on a node, and holds it", "told, and released", run)
+    follows = "told and failed; the same command takes up the run"
     seen("A job would wait for ever, for a reason of Slurm's", follows, run)
 
 

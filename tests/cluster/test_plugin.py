@@ -1,4 +1,4 @@
-"""What of the Slurm plugin is mended: is it still needed? And has each test here a limit?"""
+"""What of the Slurm plugin is mended, or left off: is that still so? Has each test here a limit?"""
 
 import asyncio
 import contextlib
@@ -66,6 +66,29 @@ def test_the_plugin_is_kept_to_squeue(asked):
 
 def test_the_mended_version_is_the_pinned_one():
     assert Version(version("snakemake-executor-plugin-slurm")) == slurm.TURNS_TO_SACCT
+
+
+def test_the_plugins_arrays_still_leave_ready_jobs_lying():
+    """Why the profile has none (docs/cluster.md): of twelve ready jobs four may be submitted."""
+    import snakemake_executor_plugin_slurm as plugin
+
+    class Array:
+        array_jobs = frozenset({"score"})
+        max_array_size = 1000
+        logger = SimpleNamespace(debug=lambda _: None)
+        submitted = False
+        _main_event_loop = None
+
+        def _submit_array_jobs(self, jobs):
+            self.submitted = True
+
+        _submit_job = _submit_array_jobs
+
+    ready = [SimpleNamespace(rule=SimpleNamespace(name="score"), is_group=bool) for _ in range(12)]
+    array = Array()
+    array.workflow = SimpleNamespace(dag=SimpleNamespace(ready_jobs=ready[4:]))
+    plugin.Executor.run_jobs(array, ready[:4])
+    assert not array.submitted, "they are submitted now: the profile may have arrays"
 
 
 def test_no_test_on_a_slurm_can_outlive_its_limit(request):

@@ -45,14 +45,18 @@ class Reason:
 
 
 REASONS = (
-    Reason("launch failed requeued held", RELEASED, "Slurm could not start it on a node (sinfo -R)"),
+    Reason(
+        "launch failed requeued held", RELEASED, "Slurm could not start it on a node (sinfo -R)"
+    ),
     Reason(
         "JobHoldMaxRequeue|launch failure limit exceeded requeued held",
         AGAIN,
         "Slurm gave it up, having started it too often",
     ),
     Reason("JobHeldUser", WAITS, "you hold it: scontrol release {jobs}"),
-    Reason("JobHeldAdmin", FAILS, "ask the administrators why they hold it, and start the run again"),
+    Reason(
+        "JobHeldAdmin", FAILS, "ask the administrators why they hold it, and start the run again"
+    ),
     Reason(
         "BadConstraints",
         FAILS,
