@@ -11,7 +11,6 @@ import pytest
 from cluster import slurm
 from cluster.runs import RESULTS, Run, make_inputs, run_here
 
-
 LIMIT_S = 900  # of a test with what it waits for: what hangs must not hang for ever
 
 

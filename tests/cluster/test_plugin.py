@@ -1,4 +1,4 @@
-"""What of the Slurm plugin is mended, or left off: is that still so? Has each test here a limit?"""
+"""Is what we mend of the Slurm plugin, or leave off, still so? Has each test here a limit?"""
 
 import asyncio
 import contextlib
@@ -14,7 +14,7 @@ from veff import slurm
 
 @pytest.fixture
 def asked(monkeypatch):
-    """`asked()`: what the plugin asks, told to use squeue, of a controller that does not answer."""
+    """`asked()`: what a plugin told to use squeue asks, where the controller does not answer."""
     import snakemake_executor_plugin_slurm as plugin
 
     commands = []

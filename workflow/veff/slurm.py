@@ -1,8 +1,8 @@
 """Which of a run's Slurm jobs will never start by themselves, and what becomes of them?
 
-Of a job that waits the plugin knows only that it waits, for ever too. Slurm gives a reason, and some
-reasons do not go away: they are told when first seen, and what can be done is done at the next look,
-should the reason still be there.
+Of a job that waits the plugin knows only that it waits, for ever too. Slurm gives a reason, and
+some reasons do not go away: they are told when first seen, and what can be done is done at the
+next look, should the reason still be there.
 """
 
 import asyncio
@@ -110,7 +110,7 @@ def attend() -> None:
 
 
 def keep_to_squeue(plugin) -> None:
-    """Keep a plugin from sacct: without accounting that knows of no job, and the run never ends."""
+    """Keep a plugin from sacct, which without accounting knows of no job: no run would end."""
     if Version(version("snakemake-executor-plugin-slurm")) <= TURNS_TO_SACCT:
         plugin.is_query_tool_available = lambda tool: tool != "sacct"
 
@@ -216,7 +216,7 @@ async def _run(*command: str) -> str | None:
         return None
     try:
         out, _ = await asyncio.wait_for(process.communicate(), SECONDS)
-    except asyncio.TimeoutError:
+    except TimeoutError:
         process.kill()
         return None
     return None if process.returncode else out.decode(errors="replace")
