@@ -241,7 +241,13 @@ def test_jobs_that_slurm_would_never_start_are_told_and_released_or_failed(middl
             """Slurm's id of the job, once it was told; within a minute of what was done to it."""
             job = rf"score \(chunk {chunk}, bundle \w+\), Slurm job (\d+)"
             line = re.compile(rf"Stuck in Slurm's queue: .*{job}.*: {why} \(partition")
-            wait(lambda: line.search(run.said), f"{why}, chunk {chunk}", 60)
+
+            def there() -> bool:
+                if process.poll() is not None:
+                    raise RuntimeError(run.said)
+                return bool(line.search(run.said))
+
+            wait(there, f"{why}, chunk {chunk}", 60)
             return line.search(run.said)[1]
 
         held = {chunk: told(chunk, "JobHeldUser") for chunk in (constraint, user)}
