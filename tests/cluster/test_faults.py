@@ -237,6 +237,11 @@ def test_jobs_that_slurm_would_never_start_are_told_and_released_or_failed(middl
             f"score:constraint='big' if wildcards.chunk == '{constraint}' else ''",
         )
 
+        def submitted() -> bool:
+            return len(cluster.run("squeue", "-h", "-t", "all").splitlines()) == 7
+
+        wait(submitted, "six jobs beside the one that is waited for", 180)
+
         def told(chunk: int, why: str) -> str:
             """Slurm's id of the job, once it was told; within a minute of what was done to it."""
             job = rf"score \(chunk {chunk}, bundle \w+\), Slurm job (\d+)"
