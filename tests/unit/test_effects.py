@@ -25,7 +25,8 @@ def no_indel(n, length=1000):
 
 
 def scores_of(h_ref, z_ref, h_alt, z_alt, *where):
-    return effects.score(h_ref, effects.profile(z_ref), h_alt, effects.profile(z_alt), *where)
+    index = effects.shared(*where, z_ref.shape[-1]) if where else None
+    return effects.score(h_ref, effects.profile(z_ref), h_alt, effects.profile(z_alt), index)
 
 
 def softmax(z):
@@ -145,7 +146,8 @@ def test_a_track_that_only_moves_with_the_genome_is_no_effect(shift):
         for own in of_allele
     )
     p_ref, p_alt = p_ref / p_ref.sum(), p_alt / p_alt.sum()
-    both = effects.aligned(p_ref, p_alt, torch.tensor([breakpoint]), torch.tensor([shift]))
+    index = effects.shared(torch.tensor([breakpoint]), torch.tensor([shift]), length)
+    both = effects.aligned(p_ref, p_alt, index)
     torch.testing.assert_close(*both, rtol=1e-12, atol=1e-12)
     assert effects.jsd(*both).item() < 1e-7
     for p in both:
@@ -170,7 +172,8 @@ def test_the_breakpoint_of_windows_pairs_each_base_of_the_genome_with_itself(ref
         torch.from_numpy(one[first : first + geometry.output_length].copy()).view(1, 1, -1)
         for one in (ref, alt)
     ]
-    both = effects.aligned(*before, torch.from_numpy(breakpoint), torch.from_numpy(shift))
+    where = torch.from_numpy(breakpoint), torch.from_numpy(shift)
+    both = effects.aligned(*before, effects.shared(*where, geometry.output_length))
     kept = geometry.output_length - abs(ref_len - alt_len)
     # The leftmost base is the same under both alleles: it undoes the renormalisation.
     ours, theirs = ((p / p[..., :1] * ref[first]).flatten()[:kept].round() for p in both)

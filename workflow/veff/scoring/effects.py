@@ -79,36 +79,44 @@ def logfc_501(
 
 
 def aligned(
-    p_ref: torch.Tensor,
-    p_alt: torch.Tensor,
-    breakpoint: torch.Tensor | None = None,
-    shift: torch.Tensor | None = None,
+    p_ref: torch.Tensor, p_alt: torch.Tensor, index: torch.Tensor | None = None
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """The two profiles at the positions that both alleles have, in reference coordinates.
 
-    For t in [0, T - abs(shift)): p_ref[t + max(shift, 0) (t >= breakpoint)] beside
-    p_alt[t + max(-shift, 0) (t >= breakpoint)], each renormalised to sum to 1; the shape stays
-    [N, channels, T], with zeros at the end.
+    For t = 0, 1, ...: p_ref[index[0, t]] beside p_alt[index[1, t]], each renormalised to sum to
+    1; the shape stays [N, channels, T], with zeros where `index` is -1.
 
     Parameters
     ----------
     p_ref, p_alt : [N, channels, T]
-    breakpoint, shift : int64 [N], as `windows.alignment` gives them: where the alleles end, in
-        output coordinates, and ref_len - alt_len. Left out where every shift is 0, which saves
-        time and changes no bit.
+    index : int64 [2, N, T], as `shared` or `edits.paired` gives it. Left out where every position
+        stands beside itself, which saves time and changes no bit.
     """
     p = torch.stack([p_ref, p_alt]).double()
-    if shift is not None:
-        length = p.shape[-1]
-        t = torch.arange(length, device=p.device)
-        skipped = torch.stack([shift, -shift]).clamp(min=0).unsqueeze(2)
-        index = (t + skipped * (t >= breakpoint.unsqueeze(1))).clamp(max=length - 1)
-        shared = t < length - shift.abs().unsqueeze(1)
-        p = p.gather(3, index.unsqueeze(2).expand(p.shape)) * shared.unsqueeze(1)
+    if index is not None:
+        there = index.clamp(min=0).unsqueeze(2).expand(p.shape)
+        p = p.gather(3, there) * (index >= 0).unsqueeze(2)
     # Where no probability is left, 0 / tiny rather than 0 / 0.
     total = row_sums(p.flatten(2).flatten(0, 1)).clamp(min=torch.finfo(torch.float64).tiny)
     ref, alt = p / total.view(2, -1, 1, 1)
     return ref, alt
+
+
+def shared(breakpoint: torch.Tensor, shift: torch.Tensor, length: int) -> torch.Tensor:
+    """The positions of two profiles of `length` bp that one indel leaves beside each other.
+
+    int64 [2, N, length], for t in [0, length - abs(shift)): t + max(shift, 0) (t >= breakpoint)
+    of the reference's, and t + max(-shift, 0) (t >= breakpoint) of the alternate's; then -1.
+
+    Parameters
+    ----------
+    breakpoint, shift : int64 [N], as `windows.alignment` gives them: where the alleles end, in
+        output coordinates, and ref_len - alt_len.
+    """
+    t = torch.arange(length, device=shift.device)
+    skipped = torch.stack([shift, -shift]).clamp(min=0).unsqueeze(2)
+    index = t + skipped * (t >= breakpoint.unsqueeze(1))
+    return torch.where(t < length - shift.abs().unsqueeze(1), index, -1)
 
 
 def jsd(p: torch.Tensor, q: torch.Tensor) -> torch.Tensor:
@@ -131,17 +139,16 @@ def score(
     p_ref: torch.Tensor,
     h_alt: torch.Tensor,
     p_alt: torch.Tensor,
-    breakpoint: torch.Tensor | None = None,
-    shift: torch.Tensor | None = None,
+    index: torch.Tensor | None = None,
 ) -> dict[str, torch.Tensor]:
     """Every score of `SCORES` for a batch of alleles and one signal group, float64 [N] each.
 
     `h` [N] and `p` [N, channels, T] are what a model, or an experiment, predicts for the
-    reference and the alternate window; `breakpoint` and `shift` [N] are those of `aligned`.
+    reference and the alternate window; `index` is that of `aligned`.
     Names and definitions follow variant-scorer where it has the score.
     """
     change = logfc(h_ref, h_alt)
-    distance = jsd(*aligned(p_ref, p_alt, breakpoint, shift))
+    distance = jsd(*aligned(p_ref, p_alt, index))
     return {
         "ref_counts": counts(h_ref),
         "alt_counts": counts(h_alt),

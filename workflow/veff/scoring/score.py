@@ -19,7 +19,7 @@ from veff.errors import InputError
 from veff.inputs.reference import Reference
 from veff.models.architecture import Geometry
 from veff.models.experiment import Experiment
-from veff.scoring import effects, ensemble, windows
+from veff.scoring import edits, effects, ensemble, windows
 from veff.scoring.how import How
 from veff.scoring.predict import Folds
 
@@ -34,8 +34,9 @@ class Batch:
 
     `bases` is uint8 [batch_size, L], ASCII; rows from `n_rows` on, which no allele uses, are all
     N. `ref_row` and `alt_row` are the rows of each of the `n` alleles. They, `breakpoint` and
-    `shift` are padded with zeros to whole pieces of `batch_size // 2`, so that scores too are
-    made in one shape. The last two are None where no allele changes the length.
+    `shift`, or the `index` of virtual alleles (`edits.paired`, int64 [n, 2, T]), are padded with
+    zeros to whole pieces of `batch_size // 2`, so that scores too are made in one shape. These are
+    None where no allele changes the length.
     """
 
     n: int
@@ -46,6 +47,7 @@ class Batch:
     breakpoint: np.ndarray | None
     shift: np.ndarray | None
     n_padded: np.ndarray
+    index: np.ndarray | None = None
 
 
 def score(
@@ -61,9 +63,10 @@ def score(
     """Score alleles with the models of these experiments.
 
     `alleles` are rows of the prepared table (`allele_id`, `contig`, `start`, `ref_len`, `alt`),
-    in genome order. For each experiment in order yields two tables, which are made when they are
-    asked for: its answers and its folds'. Both have `allele_id`, `experiment`, `group`,
-    `n_padded` and the scores of `effects.score`; the folds' have `fold` too, the answers what
+    in genome order, or virtual alleles, as `edits.VIRTUAL` has them. For each experiment in order
+    yields two tables, which are made when they are asked for: its answers and its folds'. Both
+    have `allele_id`, `experiment`, `group`, `n_padded` and the scores of `effects.score`; the
+    folds' have `fold` too, the answers what
     `columns.SPREAD` names. `proofs` is a folder, see `engine.Predictor`.
     """
     torch.set_num_threads(threads)
@@ -72,7 +75,8 @@ def score(
     # Experiments of one geometry share the windows while these are on the device.
     for geometry, group in groupby(sorted(experiments, key=_lengths), lambda one: one.geometry):
         alike = list(group)
-        batches = _batches(alleles, reference, geometry, batch_size)
+        cut = _virtual_batches if "edits" in alleles.column_names else _batches
+        batches = cut(alleles, reference, geometry, batch_size)
         starting = _starting(alike, how, device, batch_size, proofs)
         runs = _over_all(batches, device, starting, _Progress(len(alleles), len(alike)))
         scored |= {run.name: run for run in runs}
@@ -188,8 +192,12 @@ def _score(h: torch.Tensor, p: torch.Tensor, batch: Batch) -> torch.Tensor:
     for first in range(0, batch.n, half):
         piece = slice(first, first + half)
         ref, alt = batch.ref_row[piece], batch.alt_row[piece]
-        where = () if batch.shift is None else (batch.breakpoint[piece], batch.shift[piece])
-        scores = effects.score(h[ref], p[ref], h[alt], p[alt], *where)
+        index = None
+        if batch.index is not None:
+            index = batch.index[piece].transpose(0, 1)
+        elif batch.shift is not None:
+            index = effects.shared(batch.breakpoint[piece], batch.shift[piece], p.shape[-1])
+        scores = effects.score(h[ref], p[ref], h[alt], p[alt], index)
         pieces.append(torch.stack([scores[name] for name in effects.SCORES]))
     return torch.cat(pieces, 1)[:, : batch.n]
 
@@ -242,9 +250,52 @@ def _batches(
         i += n
 
 
+def _virtual_batches(
+    alleles: pa.Table, reference: Reference, geometry: Geometry, batch_size: int
+) -> Iterator[Batch]:
+    """The same of virtual alleles; those that follow each other share a reference window."""
+    identity = np.arange(geometry.output_length)
+    rows: list[bytes] = []
+    here: list[tuple[int, int, edits.Pair]] = []  # of each allele its rows, and its windows
+
+    def batch() -> Batch:
+        bases = np.full((batch_size, geometry.input_length), ord("N"), np.uint8)
+        bases[: len(rows)] = np.frombuffer(b"".join(rows), np.uint8).reshape(len(rows), -1)
+        padded = [*here, *[(0, 0, None)] * (-len(here) % (batch_size // 2))]
+        index = None
+        if any(pair.index is not None for *_, pair in here):
+            index = np.zeros((len(padded), 2, geometry.output_length), np.int64)
+            for i, (*_, pair) in enumerate(here):
+                index[i] = identity if pair.index is None else pair.index
+        return Batch(
+            n=len(here),
+            n_rows=len(rows),
+            bases=bases,
+            ref_row=np.array([ref for ref, *_ in padded]),
+            alt_row=np.array([alt for _, alt, _ in padded]),
+            breakpoint=None,
+            shift=None,
+            n_padded=np.array([pair.n_padded for *_, pair in here], np.int32),
+            index=index,
+        )
+
+    for pair in edits.pairs(alleles, reference, geometry):
+        shared = bool(here) and here[-1][2].ref == pair.ref
+        if len(rows) + 2 - shared > batch_size:
+            yield batch()
+            rows, here, shared = [], [], False
+        if not shared:
+            rows.append(pair.ref)
+            ref_row = len(rows) - 1
+        rows.append(pair.alt)
+        here.append((ref_row, len(rows) - 1, pair))
+    if here:
+        yield batch()
+
+
 def _to(device: torch.device, batch: Batch) -> Batch:
     """The batch with its arrays as tensors on the device."""
-    names = ("bases", "ref_row", "alt_row", "breakpoint", "shift")
+    names = ("bases", "ref_row", "alt_row", "breakpoint", "shift", "index")
     arrays = {name: getattr(batch, name) for name in names}
     tensors = {
         name: torch.from_numpy(array).to(device)
