@@ -4,6 +4,7 @@ import csv
 import gzip
 import importlib.util
 import re
+import sys
 from collections import Counter
 from pathlib import Path
 
@@ -11,15 +12,34 @@ import pysam
 import pytest
 
 DEMO = Path(__file__).resolve().parents[2] / "resources" / "demo"
-FILES = ["genome.fa.gz", "variants.vcf.gz", "truth.tsv", "effects.tsv"]
+FILES = [
+    "genome.fa.gz",
+    "variants.vcf.gz",
+    "truth.tsv",
+    "effects.tsv",
+    "pairs.vcf.gz",
+    "pairs.tsv",
+]
 
 
 @pytest.fixture(scope="module")
-def simulate():
-    spec = importlib.util.spec_from_file_location("demo_simulate", DEMO / "simulate.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+def script():
+    """A script of the demo as a module."""
+
+    def of(name):
+        spec = importlib.util.spec_from_file_location(name, DEMO / f"{name}.py")
+        sys.modules[name] = module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        return module
+
+    yield of
+    for name in ("simulate", "pairs"):
+        sys.modules.pop(name, None)
+
+
+@pytest.fixture(scope="module")
+def simulate(script):
+    return script("simulate")
 
 
 @pytest.fixture(scope="module")
@@ -51,8 +71,9 @@ def count_sites(text, pattern):
     return sum(len(re.findall(f"(?={regex_of(pattern)})", strand)) for strand in (text, reverse))
 
 
-def test_scripts_reproduce_the_files_from_their_seeds(simulate, tmp_path):
+def test_scripts_reproduce_the_files_from_their_seeds(simulate, script, tmp_path):
     simulate.main(tmp_path)
+    script("pairs").main(tmp_path)
     for name in FILES:
         opener = gzip.open if name.endswith(".gz") else open
         with opener(tmp_path / name, "rb") as made, opener(DEMO / name, "rb") as committed:
