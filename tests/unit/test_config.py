@@ -66,6 +66,11 @@ def test_the_users_configuration_sets_nothing_that_decides_a_result():
         ({"motifs": {"set": "no.meme"}}, "config: motifs.set: there is no file"),
         ({"nulls": "none", "fdr": 0.1}, "config: fdr: there are no p-values with nulls: none"),
         ({"fdr": 0}, "config: fdr: got 0; allowed: number or null"),
+        ({"samples": "no.txt"}, "config: samples: there is no file 'no.txt'"),
+        (
+            {"haplotypes": True, "variants": "chr1:123:A:G"},
+            "config: haplotypes: alleles that stand in the configuration have no genotypes; give",
+        ),
         ({"variants": 3}, "config: variants: got 3; allowed: string"),
         ({"truth": "t.tsv"}, "config: truth: got 't.tsv'; allowed: object"),
         ({"fine_mapping": "pip"}, "config: fine_mapping: got 'pip'; allowed: object"),

@@ -69,6 +69,33 @@ def annotated(tmp_path, request, monkeypatch):
     return out
 
 
+def test_an_allele_has_the_haplotype_with_the_largest_interaction_and_others_have_none(
+    annotated, tmp_path
+):
+    """Beside the scores, each value at its ALT."""
+    of_alleles = {
+        "allele_id": range(4),
+        "haplotype": [None, 17, None, None],
+        "logfc": [None, -1.5, None, None],
+        "interaction": [None, 0.123456789, None, None],
+        "interaction_pval": [None, 0.01, None, None],
+        "experiment": [None, "third", None, None],
+    }
+    pq.write_table(pa.table({k: list(v) for k, v in of_alleles.items()}), tmp_path / "haplotypes")
+    more = info.PerHaplotype(tmp_path / "haplotypes")
+    out, texts = tmp_path / "more.vcf.gz", info.texts(tmp_path / "summary", more)
+    vcf.annotate(tmp_path / "in.vcf", out, info.header(more), texts, named(**{"1": 1000}))
+    with pysam.VariantFile(str(out)) as file:
+        first, without, symbolic = [dict(record.info) for record in file]
+    assert first["CHERI_HAP"] == (".", "17")
+    assert first["CHERI_HAP_INTERACTION"] == (None, pytest.approx(0.12346))
+    assert first["CHERI_HAP_LOGFC"] == (None, -1.5)
+    assert first["CHERI_HAP_PVAL"] == (None, pytest.approx(0.01))
+    assert first["CHERI_HAP_EXP"] == (".", "third")
+    assert symbolic["CHERI_HAP"] == (".",)
+    assert "CHERI_HAP" not in without
+
+
 @pytest.fixture
 def records(annotated):
     """Its header and its records."""

@@ -206,3 +206,34 @@ def test_a_run_on_two_gpu_models_says_so_and_a_run_on_one_does_not():
 
     assert said(H200=4) == ""
     assert said(H200=4, H100=8).startswith("scored on H100 (8 jobs), H200 (4 jobs): ")
+
+
+def test_haplotypes_show_their_alleles_what_they_do_and_who_carries_them_as_text(tmp_path):
+    row = {
+        "contig": "1",
+        "start": 1000,
+        "end": 1005,
+        "variants": "1000:A>C,1006:->GG",
+        "background": [7],
+        "chromosomes": 3,
+        "frequency": 0.015,
+        "n_samples": 4,
+        "samples": [SCRIPT, IMAGE, "c"],
+        "experiment": "liver",
+        "logfc": 0.1,
+        "single_logfc": [1.25, -0.5],
+        "sum_logfc": 0.75,
+        "interaction": -0.65,
+        "interaction_pval": 0.02,
+    }
+    (tmp_path / "shown.json").write_text(json.dumps([row]))
+    html = Run(tmp_path, 20).report(haplotypes=tmp_path / "shown.json").read_text()
+    section = html.split('<section id="haplotypes">')[1].split("</section>")[0]
+    assert "<script" not in section
+    assert "<img" not in section
+    text = re.sub("<[^>]*>", " ", section)
+    for said in (
+        *("1:1,000\u20131,005", "1000:A&gt;C +1.25, 1006:-&gt;GG \u22120.500; background of 1"),
+        *("+0.750", "+0.100", "\u22120.650", "0.02", "3 chromosomes (1.5 %)", "and 1 more"),
+    ):
+        assert said in text

@@ -15,14 +15,18 @@ from project import DEMO, Project
 RESULTS = ("alleles.parquet", "scores.parquet", "scores.tsv.gz", "folds.parquet")
 RESULTS += ("biosamples.parquet", "summary.parquet", "summary.tsv.gz", "annotated.vcf.gz")
 TARGETS = [f"out/{name}" for name in RESULTS]
+OF_HAPLOTYPES = ("haplotypes.parquet", "imbalance.parquet", "phasing.parquet")
 
 
 def prepared(folder):
-    """A project on 17 of the demo's records, with one of its models."""
+    """A project on 17 of the demo's records, which two samples have, with one of its models."""
     project = Project(folder)
     with pysam.VariantFile(str(DEMO / "variants.vcf.gz")) as vcf:
-        header, records = str(vcf.header), [str(record) for record in vcf]
-    variants = project.write("small.vcf", header + "".join(records[5:22]))
+        header, records = str(vcf.header), [str(record).rstrip() for record in vcf]
+    header = header.rstrip() + "\tFORMAT\tmother\tchild\n"
+    genotypes = ("0|1\t1|0", "1|1\t0|1", "0/1\t0|0", "1|0\t1|1")
+    rows = [f"{row}\tGT\t{genotypes[i % 4]}\n" for i, row in enumerate(records[5:22])]
+    variants = project.write("small.vcf", header + "".join(rows))
     sheet = project.write(
         "models.tsv", f"experiment\tcheckpoint\ncellA\t{DEMO}/models/cellA.fold0.torch\n"
     )
@@ -40,7 +44,7 @@ def small(tmp_path):
 def one_run(tmp_path_factory):
     """A run in one chunk."""
     project = prepared(tmp_path_factory.mktemp("one_run"))
-    project.run(**project.files)
+    project.run(**project.files, haplotypes="true")
     return project
 
 
@@ -53,8 +57,8 @@ def done(one_run, tmp_path):
     return project
 
 
-def results(outdir):
-    return {name: (outdir / name).read_bytes() for name in RESULTS}
+def results(outdir, names=RESULTS):
+    return {name: (outdir / name).read_bytes() for name in names}
 
 
 def chunks(project):
@@ -62,12 +66,14 @@ def chunks(project):
 
 
 def test_three_chunks_give_the_bytes_of_one_though_one_was_first_out_of_memory(done, monkeypatch):
-    whole = results(done.outdir)
+    names = (*RESULTS, *OF_HAPLOTYPES)
+    whole = results(done.outdir, names)
     assert chunks(done) == 1
+    targets = [f"out/{name}" for name in names]
     monkeypatch.setenv("NO_MEMORY_ONCE", str(done.folder / "told"))
-    said = done.run(*TARGETS, "--retries", "1", **done.files, chunk_size=6)
+    said = done.run(*targets, "--retries", "1", **done.files, chunk_size=6, haplotypes="true")
     assert chunks(done) == 3
-    assert results(done.outdir) == whole
+    assert results(done.outdir, names) == whole
     assert said.count("error: out of memory: give it more") == 1
     assert "Traceback" not in said
     asked = re.findall(r"rule score:\n(?:    .*\n)*?    resources: .*mem_mb=(\d+)", said)
@@ -98,7 +104,7 @@ def test_a_killed_run_goes_on_where_it_was_and_seventeen_chunks_give_the_bytes_o
 
 
 def test_a_second_run_has_nothing_to_do(done):
-    assert "Nothing to be done" in done.run(**done.files)
+    assert "Nothing to be done" in done.run(**done.files, haplotypes="true")
 
 
 def test_a_null_outlives_its_run_and_does_not_change_with_the_variants(done):
@@ -159,9 +165,10 @@ def test_until_prepare_stops_after_the_checks(small):
 
 def test_no_variants_give_empty_valid_outputs(done):
     header = done.folder.joinpath("small.vcf").read_text().split("#CHROM")[0]
-    columns = "#CHROM\tPOS\tID\tREF\tALT\tQUAL\tFILTER\tINFO\n"
+    columns = "#CHROM\tPOS\tID\tREF\tALT\tQUAL\tFILTER\tINFO\tFORMAT\tmother\n"
     empty = done.write("empty.vcf", header + columns)
-    done.run(**done.files | {"variants": empty.name, "top": "{n: 1}"})
+    done.run(**done.files | {"variants": empty.name, "top": "{n: 1}", "haplotypes": "true"})
+    assert "interaction" in pq.read_schema(done.outdir / "haplotypes.parquet").names
     assert len(pq.read_table(done.outdir / "scores.parquet")) == 0
     assert len(pq.read_table(done.outdir / "attributions.parquet")) == 0
     assert "No allele could be scored" in (done.outdir / "report.html").read_text()

@@ -62,6 +62,8 @@ PARTITIONED = len(EXPERIMENTS) > plan.EXPERIMENTS_A_FILE
 NULLS = {} if config["nulls"] == "none" else config["nulls"]
 TOP = config["top"]["n"]
 MOTIF_FILE = config["motifs"]["set"] if config["motifs"]["set"] != "jaspar" else None
+SAMPLES = config["samples"]
+SAMPLES_FILE = SAMPLES if isinstance(SAMPLES, str) and SAMPLES != "all" else None
 ANNOTATIONS = {key: path for key, path in config["annotations"].items() if path}
 # Raised when a change of the code changes a score, so that scores are redone.
 SCORE_VERSION = 3
@@ -107,7 +109,7 @@ def identities():
         None if INLINE else config["variants"],
         *(config[key] for key in ("reference", "contig_aliases")),
         *(NULLS.get("regions"), *ANNOTATIONS.values(), *peaks_of(EXPERIMENTS).values()),
-        MOTIF_FILE,
+        *(MOTIF_FILE, SAMPLES_FILE),
         *(one["table"] for one in config["truth"].values()),
         *(path for one in EXPERIMENTS for path in one.files),
         *(cached := in_the_hubs_cache()),
@@ -247,13 +249,18 @@ def parts(kind):
         prepared = atomic.read_json(checkpoints.prepare.get().output.summary)
         if len(PLANS) == 1:  # the alleles were counted while the run runs
             say_plan()
-        return [
-            f"{OUT}/parts/{kind}/{chunk}.{bundle}.{'json' if kind == 'jobs' else 'parquet'}"
-            for bundle in BUNDLES
-            for chunk in range(prepared["chunks"])
-        ]
+        return parts_of(f"{OUT}/parts", kind, prepared["chunks"])
 
     return of
+
+
+def parts_of(folder, kind, chunks):
+    """The parts of this kind in a folder: for each bundle, so many chunks in order."""
+    return [
+        f"{folder}/{kind}/{chunk}.{bundle}.{'json' if kind == 'jobs' else 'parquet'}"
+        for bundle in BUNDLES
+        for chunk in range(chunks)
+    ]
 
 
 def random_snvs():
@@ -304,6 +311,12 @@ def cut():
 def say(words, known=None):
     """Say this to who started the run; `known`, at its start, shows how far it is."""
     logger.info(words, extra={"veff": known})
+
+
+@functools.cache
+def say_once(words):
+    """Say this to who started the run, however often it is asked for."""
+    say(words)
 
 
 def say_plan(known=None):

@@ -105,6 +105,7 @@ rule annotate:
         content=content_of("annotate", config["variants"], config["contig_aliases"]),
         summary=rules.collect.output.summary,
         scores=rules.collect.output.scores,
+        haplotypes=rules.haplotypes.output.of_alleles if HAPLOTYPES else [],
         models=rules.models.output.models,
     output:
         f"{OUT}/annotated.vcf.gz",
@@ -129,6 +130,7 @@ rule provenance:
         models=rules.models.output.models,
         setup=expand(rules.setup.output, bundle=BUNDLES),
         jobs=parts("jobs"),
+        haplotypes=haplotype_parts("jobs"),
         nulls=nulls("json"),
         top=f"{OUT}/parts/top.json" if TOP else [],
         scores=rules.collect.output.scores,

@@ -60,6 +60,7 @@ rule report:
         peaks=ancient(ANNOTATIONS.get("peaks", [])),
         peaks_of=ancient(list(peaks_of(EXPERIMENTS).values())),
         evaluation=rules.evaluate.output.shown if TRUTH else [],
+        haplotypes=rules.haplotypes.output.shown if HAPLOTYPES else [],
     output:
         report(
             f"{OUT}/report.html",

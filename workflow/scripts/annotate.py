@@ -16,18 +16,19 @@ with job.logged(snakemake.log[0], snakemake.resources.attempt):
     given = Input.all(snakemake.params.sha256)
     aliases = given[files.aliases] if files.aliases else None
     reference = Reference.open(Path(files.reference[0]).parent, aliases)
-    sums.check(files.summary, files.scores)
+    sums.check(files.summary, files.scores, *([files.haplotypes] if files.haplotypes else []))
     experiments = info.PerExperiment(
         Path(files.scores),
         experiment.experiments(experiment.read(files.models)),
         snakemake.params.experiments,
         pq.read_metadata(files.summary).num_rows,
     )
+    haplotypes = info.PerHaplotype(Path(files.haplotypes) if files.haplotypes else None)
     vcf.annotate(
         given.get(files.variants) or Input(files.variants),
         Path(snakemake.output[0]),
-        info.header(experiments),
-        info.texts(files.summary, experiments),
+        info.header(experiments, haplotypes),
+        info.texts(files.summary, experiments, haplotypes),
         reference,
         snakemake.params.positions,
     )

@@ -31,4 +31,5 @@ with job.logged(snakemake.log[0], snakemake.resources.attempt):
         peaks=given[files.peaks] if files.peaks else None,
         peaks_of={name: given[path] for name, path in snakemake.params.peaks_of.items()},
         evaluation=Path(files.evaluation) if files.evaluation else None,
+        haplotypes=Path(files.haplotypes) if files.haplotypes else None,
     )

@@ -75,6 +75,14 @@ def check(config: dict, schema: dict) -> None:
             )
     if len(config.get("fine_mapping", {})) == 1:
         raise InputError("config: fine_mapping: give both columns, pip and credible_set")
+    samples = config.get("samples", "all")
+    if isinstance(samples, str) and samples != "all":
+        _check_file("samples", samples)
+    if config.get("haplotypes") and notations.inline(config["variants"]):
+        raise InputError(
+            "config: haplotypes: alleles that stand in the configuration have no genotypes; give "
+            "a VCF or BCF with phased genotypes, or leave haplotypes out"
+        )
     nulls = config.get("nulls")
     if isinstance(nulls, dict):
         _check_file("nulls.regions", nulls.get("regions"))

@@ -89,7 +89,7 @@ def collect(
 
     schema = columns.answers(nulls is not None, fdr is not None)
     with parquet(scores, described(schema, experiments), partitioned) as write:
-        for experiment in _experiments(answers, experiments):
+        for experiment in by_experiment(answers, experiments):
             name = experiment["experiment"][0].as_py()
             if nulls is not None:
                 own = {kind: nulls[name, kind] for kind in nulls.classes}
@@ -102,13 +102,13 @@ def collect(
             logging.info("%s: %d rows", name, len(rows))
     schema = columns.FOLDS
     with parquet(folds_out, described(schema, experiments), partitioned) as write:
-        for experiment in _experiments(folds, experiments):
+        for experiment in by_experiment(folds, experiments):
             name = experiment["experiment"][0].as_py()
             write(stack.rows(experiment, described(schema, [name])))
     by_sample = [name for sample in samples for name in sample.experiments]
     read = columns.answers(nulls=False, fdr=False)
     read = pa.schema([read.field(name) for name in biosamples.NEEDED])
-    again = (stack.rows(one, read) for one in _experiments(answers, by_sample, read.names))
+    again = (stack.rows(one, read) for one in by_experiment(answers, by_sample, read.names))
     more = [
         biosamples.write(
             biosamples_out,
@@ -133,7 +133,7 @@ def collect(
         write(rows)
 
 
-def _experiments(
+def by_experiment(
     bundles: list[list[Path]], order: list[str], names: list[str] | None = None
 ) -> Iterator[pa.Table]:
     """For each experiment in order, its rows over all chunks, or these columns of them; nothing

@@ -1,7 +1,7 @@
 """What does the annotated VCF say of an allele, and how is it defined in the header?"""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import pairwise
 from pathlib import Path
 
@@ -39,6 +39,24 @@ MAX = (
         "class is as large",
     ),
     ("CHERI_MAX_EXP", "max_experiment", "String", "the experiment of the largest absolute logfc"),
+)
+# Of the allele's haplotypes the one with the largest interaction (`largest.ALLELES`).
+HAPLOTYPE = (
+    ("CHERI_HAP", "haplotype", "String", "its number in haplotypes.parquet"),
+    ("CHERI_HAP_LOGFC", "logfc", "Float", "logfc of all its alleles at once: {logfc}"),
+    (
+        "CHERI_HAP_INTERACTION",
+        "interaction",
+        "Float",
+        "what its alleles do together beyond the sum of each alone, the largest over experiments",
+    ),
+    (
+        "CHERI_HAP_PVAL",
+        "interaction_pval",
+        "Float",
+        "of that among pairs of random SNVs at a like distance, not corrected for being chosen",
+    ),
+    ("CHERI_HAP_EXP", "experiment", "String", "the experiment of the largest interaction"),
 )
 # One set an experiment: the field, the column of the scores.
 FIELDS = {"LOGFC": "logfc", "JSD": "jsd", "PVAL": "abs_logfc.pval"}
@@ -111,18 +129,45 @@ class PerExperiment:
         ]
 
 
-def header(experiments: PerExperiment) -> list[str]:
+class PerHaplotype:
+    """What the haplotypes of an allele say of it, as fields of its own: of a table as
+    `haplotypes.largest.ALLELES` has it, or of None, no field."""
+
+    def __init__(self, of_alleles: Path | None):
+        self._table = pq.read_table(of_alleles) if of_alleles else None
+
+    def header(self) -> list[str]:
+        """Lines that define the fields."""
+        return [] if self._table is None else _definitions(HAPLOTYPE)
+
+    def texts(self, first: int, n: int) -> list[tuple[str, pa.Array]]:
+        """The fields, each with its values as text, of `n` alleles from `first` on."""
+        if self._table is None:
+            return []
+        (rows,) = self._table.slice(first, n).combine_chunks().to_batches()
+        return [
+            (field, _texts(rows[column].cast(pa.string()) if kind == "String" else rows[column]))
+            for field, column, kind, _ in HAPLOTYPE
+        ]
+
+
+def header(*more: PerExperiment | PerHaplotype) -> list[str]:
     """Lines that define what `texts` adds: formula, models, precision, version."""
-    known = {f"{{{name}}}": formula for name, formula in FORMULAS.items()}
+    return [*_definitions(MAX), *(line for one in more for line in one.header())]
+
+
+def _definitions(fields: Iterable[tuple[str, str, str, str]]) -> list[str]:
     lines = []
-    for field, _, kind, meaning in MAX:
-        for name, formula in known.items():
-            meaning = meaning.replace(name, formula)
+    for field, _, kind, meaning in fields:
+        for name, formula in FORMULAS.items():
+            meaning = meaning.replace(f"{{{name}}}", formula)
         lines.append(_definition(field, kind, meaning))
-    return lines + experiments.header()
+    return lines
 
 
-def texts(summary: Path, experiments: PerExperiment) -> Iterator[tuple[Record | None, str]]:
+def texts(
+    summary: Path, *more: PerExperiment | PerHaplotype
+) -> Iterator[tuple[Record | None, str]]:
     """For each record of the input, in order, what it was prepared as, and the text to add to its
     INFO column; None for a malformed row.
 
@@ -132,7 +177,7 @@ def texts(summary: Path, experiments: PerExperiment) -> Iterator[tuple[Record | 
     for alleles in _records(summary, [*keys, *(column for _, column, *_ in MAX)]):
         first = alleles["allele_id"][0].as_py()
         fields = [(field, _texts(alleles[column])) for field, column, *_ in MAX]
-        fields += experiments.texts(first, len(alleles))
+        fields += [field for one in more for field in one.texts(first, len(alleles))]
         starts = _starts(alleles["record"])
         ends = np.append(starts, len(alleles))
         several = pa.array(ends, pa.int32())

@@ -22,6 +22,7 @@ from veff.scoring.how import How
 # Keys of the configuration, at any level, whose texts are paths.
 PATHS = ("variants", "reference", "models", "outdir", "contig_aliases", "regions", "dir")
 PATHS += ("genes", "peaks", "hits", "links", "set", "seed", "cache_dir", "table", "container")
+PATHS += ("samples",)
 PACKAGES = ("cherimoya", "torch", "triton", "snakemake", "pysam", "pyarrow", "numpy")
 
 

@@ -85,6 +85,7 @@ def build(
     peaks: Path | None = None,
     peaks_of: Mapping[str, Path] = MappingProxyType({}),
     evaluation: Path | None = None,
+    haplotypes: Path | None = None,
 ) -> None:
     """Write the report of a run to `out`.
 
@@ -93,7 +94,8 @@ def build(
     their biosamples say, pooled; `nulls` are the files of the
     experiments' nulls, `figures` PNGs named by `allele_id`, `profiles` the table of what is
     predicted for these and `words` that of what is said of them; `genes`, `peaks` and `peaks_of`
-    are what `locus.around` takes; `evaluation` is what `veff.evaluation` wrote for this page. The
+    are what `locus.around` takes; `evaluation` and `haplotypes` are what `veff.evaluation` and
+    `veff.haplotypes` wrote for this page. The
     page has the name of the folder that `out` is in. What the input says is shown as text, cut to
     a length, and the page forbids the browser to load anything from elsewhere.
     """
@@ -144,6 +146,7 @@ def build(
         charts=drawn,
         evaluation=beside,
         credible=credible,
+        haplotypes=read_json(haplotypes) if haplotypes else [],
         columns=len(found.answers),
         has_p=has_p,
         has_max_p=has_max_p,

@@ -1,0 +1,1 @@
+"""What do the variants of one chromosome do together?"""
