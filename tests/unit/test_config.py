@@ -66,6 +66,7 @@ def test_the_users_configuration_sets_nothing_that_decides_a_result():
         ({"motifs": {"set": "no.meme"}}, "config: motifs.set: there is no file"),
         ({"nulls": "none", "fdr": 0.1}, "config: fdr: there are no p-values with nulls: none"),
         ({"fdr": 0}, "config: fdr: got 0; allowed: number or null"),
+        ({"regions": "no.bed"}, "config: regions: there is no file 'no.bed'"),
         ({"samples": "no.txt"}, "config: samples: there is no file 'no.txt'"),
         (
             {"haplotypes": True, "variants": "chr1:123:A:G"},

@@ -71,6 +71,8 @@ def clone(tmp_path_factory):
     for own in ("hg38.fa", "genome.fa"):
         shutil.copy(DEMO / "genome.fa.gz", folder / own)
     shutil.copy(DEMO / "models.tsv", folder / "my_models.tsv")
+    for own in ("enhancers.bed", "designs.bed"):
+        (folder / own).touch()
     return folder
 
 

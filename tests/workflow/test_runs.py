@@ -167,7 +167,11 @@ def test_no_variants_give_empty_valid_outputs(done):
     header = done.folder.joinpath("small.vcf").read_text().split("#CHROM")[0]
     columns = "#CHROM\tPOS\tID\tREF\tALT\tQUAL\tFILTER\tINFO\tFORMAT\tmother\n"
     empty = done.write("empty.vcf", header + columns)
-    done.run(**done.files | {"variants": empty.name, "top": "{n: 1}", "haplotypes": "true"})
+    done.write("region.bed", "chrsimA\t5000\t5004\n")
+    more = {"haplotypes": "true", "regions": "region.bed", "tile": 0}
+    done.run(**done.files | {"variants": empty.name, "top": "{n: 1}"} | more)
+    assert len(pq.read_table(done.outdir / "edits.parquet")) == 4 * 4
+    assert (done.outdir / "saturation/region1.svg").is_file()
     assert "interaction" in pq.read_schema(done.outdir / "haplotypes.parquet").names
     assert len(pq.read_table(done.outdir / "scores.parquet")) == 0
     assert len(pq.read_table(done.outdir / "attributions.parquet")) == 0

@@ -62,6 +62,10 @@ PARTITIONED = len(EXPERIMENTS) > plan.EXPERIMENTS_A_FILE
 NULLS = {} if config["nulls"] == "none" else config["nulls"]
 TOP = config["top"]["n"]
 MOTIF_FILE = config["motifs"]["set"] if config["motifs"]["set"] != "jaspar" else None
+HAPLOTYPES = config["haplotypes"]
+OF_HAPLOTYPES = f"{OUT}/parts/haplotypes"
+EDITED = config["regions"] or config["edits"]
+OF_EDITS = f"{OUT}/parts/edits"
 SAMPLES = config["samples"]
 SAMPLES_FILE = SAMPLES if isinstance(SAMPLES, str) and SAMPLES != "all" else None
 ANNOTATIONS = {key: path for key, path in config["annotations"].items() if path}
@@ -109,7 +113,7 @@ def identities():
         None if INLINE else config["variants"],
         *(config[key] for key in ("reference", "contig_aliases")),
         *(NULLS.get("regions"), *ANNOTATIONS.values(), *peaks_of(EXPERIMENTS).values()),
-        *(MOTIF_FILE, SAMPLES_FILE),
+        *(MOTIF_FILE, SAMPLES_FILE, config["regions"], config["edits"]),
         *(one["table"] for one in config["truth"].values()),
         *(path for one in EXPERIMENTS for path in one.files),
         *(cached := in_the_hubs_cache()),
@@ -261,6 +265,32 @@ def parts_of(folder, kind, chunks):
         for bundle in BUNDLES
         for chunk in range(chunks)
     ]
+
+
+def haplotype_parts(kind):
+    """As `parts`, of the jobs that score haplotypes."""
+
+    def of(wildcards):
+        if not HAPLOTYPES:
+            return []
+        planned = atomic.read_json(checkpoints.plan_haplotypes.get().output.summary)
+        say_once(planned["words"])
+        return parts_of(OF_HAPLOTYPES, kind, planned["chunks"])
+
+    return of
+
+
+def edit_parts(kind):
+    """As `parts`, of the jobs that score edits."""
+
+    def of(wildcards):
+        if not EDITED:
+            return []
+        planned = atomic.read_json(checkpoints.plan_edits.get().output.summary)
+        say_once(f"plan: {planned['edits']:,} edits to be scored")
+        return parts_of(OF_EDITS, kind, planned["chunks"])
+
+    return of
 
 
 def random_snvs():

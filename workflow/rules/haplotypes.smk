@@ -1,7 +1,5 @@
 # What the alleles of one chromosome do together. Which combinations there are is planned on a CPU;
 # they are scored as alleles are, in chunks of their own; then each is held against its alleles.
-HAPLOTYPES = config["haplotypes"]
-of_haplotypes = f"{OUT}/parts/haplotypes"
 
 
 checkpoint plan_haplotypes:
@@ -17,12 +15,12 @@ checkpoint plan_haplotypes:
             "plan_haplotypes", config["variants"], SAMPLES_FILE, NULLS.get("regions")
         ),
     output:
-        virtual=f"{of_haplotypes}/virtual.parquet",
-        planned=f"{of_haplotypes}/planned.parquet",
-        sampled=f"{of_haplotypes}/sampled.parquet",
-        pairs=f"{of_haplotypes}/pairs.parquet",
+        virtual=f"{OF_HAPLOTYPES}/virtual.parquet",
+        planned=f"{OF_HAPLOTYPES}/planned.parquet",
+        sampled=f"{OF_HAPLOTYPES}/sampled.parquet",
+        pairs=f"{OF_HAPLOTYPES}/pairs.parquet",
         phasing=f"{OUT}/phasing.parquet",
-        summary=f"{of_haplotypes}/summary.json",
+        summary=f"{OF_HAPLOTYPES}/summary.json",
     log:
         f"{OUT}/logs/plan_haplotypes.log",
     conda:
@@ -47,24 +45,11 @@ use rule score as score_haplotypes with:
         models=rules.resolve.output[0],
         setup=rules.setup.output[0],
     output:
-        answers=f"{of_haplotypes}/answers/{{chunk}}.{{bundle}}.parquet",
-        folds=f"{of_haplotypes}/folds/{{chunk}}.{{bundle}}.parquet",
-        job=f"{of_haplotypes}/jobs/{{chunk}}.{{bundle}}.json",
+        answers=f"{OF_HAPLOTYPES}/answers/{{chunk}}.{{bundle}}.parquet",
+        folds=f"{OF_HAPLOTYPES}/folds/{{chunk}}.{{bundle}}.parquet",
+        job=f"{OF_HAPLOTYPES}/jobs/{{chunk}}.{{bundle}}.json",
     log:
         f"{OUT}/logs/score_haplotypes/{{chunk}}.{{bundle}}.log",
-
-
-def haplotype_parts(kind):
-    """As `parts`, of the jobs that score haplotypes."""
-
-    def of(wildcards):
-        if not HAPLOTYPES:
-            return []
-        planned = atomic.read_json(checkpoints.plan_haplotypes.get().output.summary)
-        say_once(planned["words"])
-        return parts_of(of_haplotypes, kind, planned["chunks"])
-
-    return of
 
 
 rule haplotypes:
@@ -79,8 +64,8 @@ rule haplotypes:
     output:
         haplotypes=table(f"{OUT}/haplotypes.parquet"),
         imbalance=table(f"{OUT}/imbalance.parquet"),
-        of_alleles=f"{of_haplotypes}/alleles.parquet",
-        shown=f"{of_haplotypes}/shown.json",
+        of_alleles=f"{OF_HAPLOTYPES}/alleles.parquet",
+        shown=f"{OF_HAPLOTYPES}/shown.json",
     log:
         f"{OUT}/logs/haplotypes.log",
     conda:

@@ -131,6 +131,7 @@ rule provenance:
         setup=expand(rules.setup.output, bundle=BUNDLES),
         jobs=parts("jobs"),
         haplotypes=haplotype_parts("jobs"),
+        edits=edit_parts("jobs"),
         nulls=nulls("json"),
         top=f"{OUT}/parts/top.json" if TOP else [],
         scores=rules.collect.output.scores,

@@ -75,6 +75,8 @@ def check(config: dict, schema: dict) -> None:
             )
     if len(config.get("fine_mapping", {})) == 1:
         raise InputError("config: fine_mapping: give both columns, pip and credible_set")
+    for key in ("regions", "edits"):
+        _check_file(key, config.get(key))
     samples = config.get("samples", "all")
     if isinstance(samples, str) and samples != "all":
         _check_file("samples", samples)

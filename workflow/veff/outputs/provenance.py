@@ -22,7 +22,7 @@ from veff.scoring.how import How
 # Keys of the configuration, at any level, whose texts are paths.
 PATHS = ("variants", "reference", "models", "outdir", "contig_aliases", "regions", "dir")
 PATHS += ("genes", "peaks", "hits", "links", "set", "seed", "cache_dir", "table", "container")
-PATHS += ("samples",)
+PATHS += ("samples", "edits")
 PACKAGES = ("cherimoya", "torch", "triton", "snakemake", "pysam", "pyarrow", "numpy")
 
 

@@ -16,19 +16,12 @@ from matplotlib.transforms import Affine2D
 from veff.motifs.marks import Mark
 from veff.names import cut
 from veff.report.colours import ALTERNATE, DOWN, REFERENCE, UP
+from veff.report.style import STYLE
 from veff.scoring.explain import Explanation
 
 BASES = {"A": "#009E73", "C": "#56B4E9", "G": "#E6B800", "T": "#8C564B"}
 FLANK = 30  # bp of the logos on each side of the alleles
 LONGEST = 40  # bp of an allele that a logo shows
-STYLE = {
-    "font.size": 9,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "svg.fonttype": "none",
-    "svg.hashsalt": "veff",
-    "text.parse_math": False,  # names may hold dollar signs
-}
 
 
 def draw(one: Explanation, png: Path, svg: Path, mark: Mark | None = None) -> None:
