@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from scipy.stats import entropy
+from scipy.stats import entropy, t
 
 from veff import tables
 from veff.inputs import classes
@@ -18,7 +18,7 @@ from veff.scoring.columns import Column
 from veff.scoring.null import Nulls
 from veff.scoring.pooling import Pool, speaking
 
-ERRORS = 2  # standard errors of a difference that are within noise
+CHANCE = 0.05  # that the truly first biosample is not among those that share the first place
 ROWS = 1 << 20  # alleles x biosamples in memory at once
 
 # What is read of each experiment's answers.
@@ -68,10 +68,11 @@ COLUMNS = {
     "rank": Column(pa.int32(), "1 + the number of biosamples with a larger absolute pooled_logfc"),
     "within_noise_of_best": Column(
         pa.bool_(),
-        f"pooled_logfc differs from that of rank 1 by at most {ERRORS} standard errors of the "
-        "difference; missing where these are",
+        "shares the first place: pooled_logfc is no more smaller than that of rank 1 than noise "
+        f"explains, so that with {1 - CHANCE:.0%} confidence the truly first is among these; "
+        "missing where a pooled_se is",
         "",
-        f"abs(x - x_1) <= {ERRORS} sqrt(se^2 + se_1^2)",
+        f"abs(x_1) - abs(x) <= t(1 - {CHANCE} / (n - 1)) sqrt(se^2 + se_1^2)",
     ),
 }
 SUMMARY = {
@@ -110,6 +111,7 @@ POOLED = np.dtype(
         *((name, np.float64) for name in ("pooled_logfc", "pooled_pval", "pooled_se")),
         *((name, np.float64) for name in ("max_logfc", "max_pval")),
         ("max_experiment", np.int32),
+        ("freedom", np.int32),
         ("significant", np.bool_),
     ]
 )
@@ -177,6 +179,7 @@ def _pooled(
             pool.judge(rows, weight, nulls.identity(key), nulls[key])
     found = np.zeros(len(kinds), POOLED)
     found["pooled_logfc"], found["pooled_se"] = pool.logfc, pool.noise()
+    found["freedom"] = pool.freedom()
     found["max_logfc"], found["max_experiment"] = pool.max_logfc, pool.max_experiment
     if nulls is not None:
         p = pool.p_value()
@@ -199,9 +202,8 @@ def _compared(
     # Of equal sizes the first has the rank of all.
     new = np.vstack([np.ones((1, len(ids)), bool), size[1:] < size[:-1]])
     rank = np.maximum.accumulate(np.where(new, np.arange(1, n + 1)[:, None], 0))
-    away = np.abs(rows["pooled_logfc"] - rows["pooled_logfc"][0])
-    error = np.hypot(rows["pooled_se"], rows["pooled_se"][0])
-    within, unknown = away <= ERRORS * error, np.isnan(error)
+    by_noise = _by_noise(rows["pooled_se"], rows["freedom"])
+    within, unknown = size[0] - size <= by_noise, np.isnan(by_noise)
     within[0], unknown[0] = True, False
 
     def by_allele(values: np.ndarray, kind=None, mask: np.ndarray | None = None) -> pa.Array:
@@ -239,6 +241,23 @@ def _compared(
         "specificity_entropy": _known(entropy(size, base=2)),
     }
     return pa.table(values, schema=SCHEMA), pa.table(about, schema=OF_ALLELES)
+
+
+def _by_noise(se: np.ndarray, freedom: np.ndarray) -> np.ndarray:
+    """How much smaller than the first the others can be by noise, of [biosamples, alleles].
+
+    The first looks larger than it is, the more so the more there are to be first: what the others
+    fall short by is compared with Student's t, one-sided, at `CHANCE` over their number. So the
+    truly first is among those within (selection of a subset, Gupta 1965; degrees of freedom by
+    Welch 1947).
+    """
+    variance = se**2
+    of_difference = variance + variance[0]
+    with np.errstate(invalid="ignore"):
+        welch = of_difference**2 / (variance**2 / freedom + variance[0] ** 2 / freedom[0])
+    whole = np.nan_to_num(welch, nan=1).astype(int).clip(1)
+    level = CHANCE / max(len(se) - 1, 1)
+    return t.isf(level, np.arange(whole.max() + 1))[whole] * np.sqrt(of_difference)
 
 
 def tau(size: np.ndarray) -> np.ndarray:

@@ -158,7 +158,7 @@ function inBiosamples({ data }, i) {
   const table = el("table", { class: "cards" }, el("thead", {}, el("tr", {}, ...head)));
   table.append(el("tbody", {}, ...body));
   const said =
-    "Experiments pooled by biosample. Those within two standard errors of the first share its place; " +
+    "Experiments pooled by biosample. Those that noise cannot tell from the first share its place; " +
     `biosamples.parquet has all of them, of this page the first ${data.biosamples_shown} at most.`;
   return { heading: "In biosamples", content: [el("p", {}, said), el("div", { class: "scroll" }, table)] };
 }
