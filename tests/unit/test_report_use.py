@@ -40,6 +40,8 @@ def annotations():
         "n_biosamples_significant": [12 for _ in rows],
         "n_biosamples_within_noise": [2 for _ in rows],
         "tau": [0.875 for _ in rows],
+        "max_qval": [0.05 if i < 40 else 0.06 for i in rows],
+        "max_fwer": [0.01 if i < 7 else 1.0 for i in rows],
     }
 
 
@@ -167,6 +169,12 @@ def test_the_first_screen_has_the_largest_effects_where_and_how_sure(run, page):
     assert cells["experiment"].splitlines() == [best, " · ".join(ABOUT[best])]
     assert (cells["p"], cells["p over all"]) == ("0.25", "0.13")
     assert cells["folds agree"] in ("0 of 2", "1 of 2", "2 of 2")
+
+
+def test_the_alleles_on_the_lists_over_all_experiments_are_counted(page):
+    text = page.locator("#top").inner_text()
+    assert "40 of 300 alleles have max_qval ≤ 0.05" in text
+    assert "7 have max_fwer ≤ 0.05" in text
 
 
 def test_the_contents_lead_to_each_section(page):

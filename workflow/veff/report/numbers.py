@@ -16,6 +16,8 @@ from veff.names import cut, label
 from veff.report.kept import PVAL, Kept, shown_names
 
 N_ROWS = 30  # alleles of the comparison of folds
+LISTS = ("max_qval", "max_fwer")  # of alleles over all experiments
+LEVEL = 0.05  # of both, as the page says
 N_HISTOGRAMS = 12
 N_UNSCORED = 2000  # rows of the table to download
 BINS = 60
@@ -64,6 +66,7 @@ class Numbers:
     genome: list[dict]
     contigs: list[dict]
     folds: list[dict]
+    listed: dict[str, int]
 
 
 def numbers(
@@ -104,6 +107,11 @@ def numbers(
         genome=places,
         contigs=contigs,
         folds=_folds(kept, top),
+        listed={
+            name: len(scored.filter((pc.field("status") == "ok") & (pc.field(name) <= LEVEL)))
+            for name in LISTS
+            if name in scored.column_names
+        },
     )
 
 
