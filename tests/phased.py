@@ -14,6 +14,7 @@ from veff.inputs import preparing
 from veff.inputs.reference import Reference
 from veff.models.architecture import Geometry
 from veff.scoring import score
+from veff.scoring.edits import VIRTUAL, Edit
 from veff.scoring.how import How
 
 HEADER = (
@@ -111,6 +112,21 @@ def planned(
         out=planning.Out(*out),
     )
     return Planned(reference, vcf, folder, summary)
+
+
+def one_by_one(alleles: pa.Table) -> pa.Table:
+    """Alleles of a prepared table as virtual ones."""
+    rows = [
+        {
+            "allele_id": row["allele_id"],
+            "contig": row["contig"],
+            "centre": row["start"],
+            "background": [],
+            "edits": [{key: row[key] for key in Edit._fields}],
+        }
+        for row in alleles.to_pylist()
+    ]
+    return pa.Table.from_pylist(rows, VIRTUAL)
 
 
 def alleles(tiny: Tiny, seed: int, first: int = 400, n: int = 25) -> list[tuple]:

@@ -9,6 +9,7 @@ Parts, in the order in which they run; each writes its results at once:
     end_to_end  VCF and FASTA in, table out; the share of time in which the GPU computes; memory
     users       pysam windows, tangermeme's one-hot and predict; one variant a call
     cost        against the number of alleles and of models
+    region      every change of 200 bp under ten experiments
     scaling     two processes on two GPUs, where there are two
 
 The genome, its SNVs and the models are simulated; weights do not change the time. On a machine
@@ -51,6 +52,7 @@ from tangermeme.utils import one_hot_encode  # noqa: E402
 
 from veff import tables  # noqa: E402
 from veff.cherimoya import checkpoint, engine, proof  # noqa: E402
+from veff.edited import planning  # noqa: E402
 from veff.inputs import preparing, reference  # noqa: E402
 from veff.models.architecture import Geometry  # noqa: E402
 from veff.models.experiment import Experiment, experiments  # noqa: E402
@@ -59,7 +61,7 @@ from veff.scoring import effects, score  # noqa: E402
 from veff.scoring.how import How  # noqa: E402
 
 GEOMETRY = Geometry(2114, 1000)
-PARTS = ("forward", "stages", "accuracy", "end_to_end", "users", "cost", "scaling")
+PARTS = ("forward", "stages", "accuracy", "end_to_end", "users", "cost", "region", "scaling")
 
 
 class Bench:
@@ -494,6 +496,38 @@ def cost(bench: Bench) -> dict:
         by_models[n] = seconds(few, n)
         say(f"{few} alleles, {n} models: {by_models[n]} s")
     return {"s_by_alleles": by_alleles, "s_by_models": by_models, "alleles_of_models": few}
+
+
+def region(bench: Bench) -> dict:
+    """Every substitution, deletion and tile of 200 bp, under ten experiments of a model each."""
+    bench.genome  # noqa: B018
+    genome = reference.Reference.open(bench.scratch / "reference")
+    bed = bench.scratch / "region.bed"
+    bed.write_text(f"{genome.names[0]}\t50000\t{50_020 if bench.tiny else 50_200}\n")
+    virtual, planned = bench.scratch / "virtual.parquet", bench.scratch / "planned.parquet"
+    own = {"tile": 10, "span": 500, "chunk_size": 10**6, "virtual": virtual, "planned": planned}
+    began = time.perf_counter()
+    planning.plan(bed, None, genome, **own)
+    plan_s = time.perf_counter() - began
+    table, models = pq.read_table(virtual), bench.experiments(2 if bench.tiny else 10)
+    how = {"batch_size": bench.batches[-1], "proofs": bench.scratch / "proofs"}
+
+    def once() -> float:
+        """Of all that a scoring job does when the GPU is warm; models are loaded again."""
+        began = time.perf_counter()
+        for _ in score.score(table, genome, models, How(), **how):
+            pass
+        bench.wait()
+        return time.perf_counter() - began
+
+    first, *again = [once() for _ in range(4)]
+    return {
+        "edits": len(table),
+        "experiments": len(models),
+        "plan_s": round(plan_s, 3),
+        "first_s": round(first, 3),
+        "warm_s": round(float(np.median(again)), 3),
+    }
 
 
 def score_on(gpu: int, ready, begin, done, scratch: Path, n: int, tiny: bool) -> None:

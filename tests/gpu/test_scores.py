@@ -5,6 +5,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
+from phased import one_by_one
 from tiny import Tiny
 from veff.models.architecture import Geometry
 from veff.scoring import null, sampling
@@ -80,3 +81,12 @@ def test_what_nulls_add_has_the_same_bits_at_any_chunking(tiny, experiments):
     whole = judged(alleles)
     parts = [judged(alleles.slice(i, 30)) for i in range(0, N, 30)]
     assert pa.concat_tables(parts).combine_chunks() == whole.combine_chunks()
+
+
+@pytest.mark.parametrize("precision", ["fp32", "fast"])
+def test_an_edit_alone_has_the_bits_of_an_allele(tiny, experiments, precision):
+    alleles = tiny.alleles(N)
+    how = {"precision": precision}
+    assert on_gpu(tiny, one_by_one(alleles), experiments, **how) == on_gpu(
+        tiny, alleles, experiments, **how
+    )

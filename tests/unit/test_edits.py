@@ -5,6 +5,7 @@ import random
 import pyarrow as pa
 import pytest
 
+from phased import one_by_one
 from tiny import GEOMETRY, Tiny
 from veff.scoring import edits
 from veff.scoring.edits import Edit
@@ -78,20 +79,7 @@ def test_windows_and_shared_positions_are_those_of_chromosomes_edited_base_by_ba
 def test_an_edit_alone_has_the_bits_of_an_allele(tiny, ensemble):
     """Also where several alleles share a reference window, and at the ends of contigs."""
     alleles = tiny.alleles(40)
-    virtual = pa.Table.from_pylist(
-        [
-            {
-                "allele_id": row["allele_id"],
-                "contig": row["contig"],
-                "centre": row["start"],
-                "background": [],
-                "edits": [{key: row[key] for key in Edit._fields}],
-            }
-            for row in alleles.to_pylist()
-        ],
-        edits.VIRTUAL,
-    )
     experiment = tiny.experiment("two", (0, 1))
-    assert tiny.score(virtual, experiment, ensemble=ensemble) == tiny.score(
+    assert tiny.score(one_by_one(alleles), experiment, ensemble=ensemble) == tiny.score(
         alleles, experiment, ensemble=ensemble
     )
