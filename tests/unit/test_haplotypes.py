@@ -209,6 +209,12 @@ def test_a_missing_allele_is_no_allele_and_is_not_counted(tiny, tmp_path):
     assert planned.rows("planned")[0]["frequency"] == 2 / 3
 
 
+def test_a_lone_dot_does_not_say_that_there_is_one_chromosome(tiny, tmp_path):
+    rows = [snv(tiny, 500, ["0|1", "1"]), snv(tiny, 510, [".", "."])]
+    planned = plan(tiny, tmp_path, rows)
+    assert [row["sample"] for row in planned.rows("sampled")] == ["s0"]
+
+
 def test_an_allele_that_spans_another_ones_site_is_not_scored_there(tiny, tmp_path):
     bases = tiny.contigs["one"]
     rows = [

@@ -94,7 +94,7 @@ def read(variants: Path, samples: list[int]) -> Iterator[Genotypes]:
     columns = [9 + one for one in samples]
     for number, row in _rows(variants):
         fields = row.split(b"\t")
-        if len(fields) <= 9 or not fields[8].startswith(b"GT"):
+        if len(fields) <= 9 or fields[8].split(b":")[0] != b"GT":
             yield _genotypes(number, fields[4], np.zeros((0, 4), np.int64), None)
             continue
         cells = [fields[one] for one in columns]
@@ -158,7 +158,8 @@ def _parsed(text: bytes) -> tuple[int, int, bool, bool]:
     ]
     if len(copies) > 2:
         return MISSING, MISSING, False, any(one > 0 for one in copies)
-    first, second = [*copies, ABSENT][:2]
+    # A lone dot is short for as many as there are.
+    first, second = [*copies, MISSING if copies == [MISSING] else ABSENT][:2]
     # Of a genotype like 1/1 or 1 both phases are the same.
     return first, second, phased or first == second or second == ABSENT, False
 
