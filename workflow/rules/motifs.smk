@@ -21,7 +21,8 @@ rule motif_hits:
         "../../envs/cpu.yaml"
     threads: 2
     resources:
-        **asks(to_go_through(tables=1)),
+        # Ten minutes for a million alleles: what thousands of motifs take.
+        **asks(to_go_through(tables=10)),
     params:
         motifs=lambda wildcards: MOTIFS["set"],
         top=TOP,
