@@ -11,6 +11,7 @@ import tarfile
 import time
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -45,6 +46,27 @@ def python(code, **variables):
 def test_switching_on_after_cherimoya_is_an_error(monkeypatch):
     monkeypatch.setitem(sys.modules, "cherimoya", object())
     with pytest.raises(RuntimeError, match="before cherimoya"):
+        autotune.enable()
+
+
+@pytest.mark.parametrize("kept", [True, False])
+def test_a_cherimoya_that_asks_for_the_cache_itself_may_come_first(monkeypatch, kept):
+    kernels = SimpleNamespace(one=SimpleNamespace(cache_results=True))
+    kernels.other = SimpleNamespace(cache_results=kept)
+    for name, module in (("cherimoya", object()), ("cherimoya.cheri", kernels)):
+        monkeypatch.setitem(sys.modules, name, module)
+    monkeypatch.delitem(sys.modules, "veff.cherimoya.kernels", raising=False)
+    with (
+        contextlib.nullcontext() if kept else pytest.raises(RuntimeError, match="before cherimoya")
+    ):
+        assert autotune.enable()
+
+
+@pytest.mark.parametrize(("package", "old"), [("cherimoya", "0.3.0"), ("triton", "3.3.1")])
+def test_too_old_a_package_is_refused_in_one_line(monkeypatch, package, old):
+    found = fingerprint.version
+    monkeypatch.setattr(fingerprint, "version", lambda n: old if n == package else found(n))
+    with pytest.raises(InputError, match=f"^{package} {old} is installed, but .* or later is ne"):
         autotune.enable()
 
 
@@ -318,6 +340,13 @@ def test_a_lock_of_a_killed_process_blocks_nobody(tmp_path):
 )
 def test_another_kind_of_gpu_has_another_fingerprint(other, part):
     assert fingerprint.differences(fingerprint.here(H200), fingerprint.here(other)) == part
+
+
+def test_a_seed_of_another_cherimoya_is_named_by_its_version(monkeypatch):
+    ours = fingerprint.here(H200)
+    monkeypatch.setattr(fingerprint, "version", lambda name: "0.2.0")
+    differences = fingerprint.differences(fingerprint.here(H200), ours)
+    assert differences.startswith("cherimoya 0.2.0, here 0.3.1")
 
 
 def test_two_gpus_of_a_kind_have_one_fingerprint():

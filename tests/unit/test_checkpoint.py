@@ -5,6 +5,7 @@ import os
 import pickle
 import re
 import zipfile
+from dataclasses import replace
 
 import pytest
 import torch
@@ -15,7 +16,7 @@ from tiny import a_fold
 from veff import atomic
 from veff.cherimoya import checkpoint
 from veff.errors import InputError
-from veff.models.acceptance import accept, duplicates, write_experiments
+from veff.models.acceptance import accept, duplicates, stranded, write_experiments
 from veff.models.architecture import Geometry
 from veff.models.experiment import experiments, read_inspected
 from veff.models.sheet import Request
@@ -169,6 +170,24 @@ def test_a_signal_group_that_a_model_does_not_have_is_refused(folder):
     assert accepted(Request("x", (path,), group=1))[0].group == 1
     with pytest.raises(InputError, match="has 2 signal groups, so there is no group 2"):
         accepted(Request("x", (path,), group=2))
+
+
+def test_a_stranded_group_of_the_user_s_own_model_is_named_where_it_is_reported(folder):
+    path = save(folder / "two.torch", signal_groups=[1, 2])
+    groups = {"all": None, "one": 0, "two": 1}
+    every = accepted(*[Request(name, (path,), group=group) for name, group in groups.items()])
+    assert stranded(every) == ["all", "two"]
+    assert stranded([replace(one, file="CATv1/two.torch") for one in every]) == []
+
+
+def test_a_checkpoint_of_cherimoya_before_0_2_is_told_so(folder):
+    path = save(folder / "old.torch")
+    payload = torch.load(path, weights_only=True)
+    del payload["config"]["signal_groups"]
+    payload["config"] |= {"n_outputs": 2, "single_count_output": True}  # as 0.1.0 wrote them
+    torch.save(payload, path)
+    with pytest.raises(InputError, match=r"old\.torch: a checkpoint of Cherimoya before 0\.2\.0"):
+        checkpoint.load(path)
 
 
 def test_one_content_under_two_names_is_found(folder):

@@ -15,6 +15,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 import veff
+from veff.autotune import fingerprint
 
 ROOT = Path(__file__).resolve().parents[2]
 ENVS = ROOT / "envs"
@@ -197,3 +198,15 @@ def test_the_badges_are_true():
         "licence": re.findall('license = "(.*)"', project),
     }
     assert f'requires-python = ">={said["python"][0]}"' in project
+
+
+def test_each_week_the_oldest_versions_that_are_let_in_are_tested():
+    weekly = yaml.safe_load((ROOT / ".github/workflows/weekly.yml").read_text())
+    packages = weekly["jobs"]["versions"]["strategy"]["matrix"]["packages"]
+    oldest = dict(re.findall(r"([\w-]+)==([\d.]+)", " ".join(packages)))
+    let_in = {name: version for name, (version, _) in fingerprint.OLDEST.items()}
+    snakefile = (ROOT / "workflow/Snakefile").read_text()
+    let_in["snakemake"] = re.search(r'min_version\("(.*)"\)', snakefile)[1] + ".0"
+    assert {name: oldest[name] for name in let_in} == let_in
+    newest = {name for one in packages if "--upgrade" in one for name in one.split()}
+    assert newest >= {*let_in, "torch"}

@@ -1,6 +1,7 @@
 """Attributions of the demo's models, and the pictures of them."""
 
 import csv
+from types import SimpleNamespace
 from xml.etree import ElementTree
 
 import numpy as np
@@ -13,7 +14,8 @@ from tangermeme.utils import one_hot_encode
 
 from project import DEMO
 from tiny import Tiny
-from veff.cherimoya import checkpoint, engine
+from veff.cherimoya import attribution, checkpoint, engine
+from veff.errors import InputError
 from veff.inputs import preparing
 from veff.inputs.reference import Reference, build
 from veff.models.architecture import Geometry
@@ -240,3 +242,13 @@ def test_the_largest_effects_are_chosen_without_duplicates(tmp_path):
     pq.write_table(table, tmp_path / "summary.parquet")
     rows = summary.largest(tmp_path / "summary.parquet", 3)
     assert [row["allele_id"] for row in rows] == [1, 0]
+
+
+def test_kernels_that_spoil_gradients_while_they_are_tuned_attribute_nothing(monkeypatch):
+    attribution.refuse_spoiled_gradients()  # those that are installed do not
+    kernel = SimpleNamespace(configs=["one", "other"], restore_value=[])
+    monkeypatch.setattr(attribution.cheri, "_bwd_apply_kernel", kernel)
+    with pytest.raises(InputError, match=r"first gradients are wrong, .*0\.3\.1 or later"):
+        attribution.attributions(None, None, None, None, None)
+    kernel.restore_value = ["Conv_ptr"]
+    attribution.refuse_spoiled_gradients()

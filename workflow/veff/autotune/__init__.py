@@ -16,7 +16,7 @@ import time
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from veff.autotune import cache, gpus, ledger, seeds, warm
+from veff.autotune import cache, fingerprint, gpus, ledger, seeds, warm
 from veff.errors import InputError, Passing
 from veff.models.architecture import Architecture
 
@@ -46,11 +46,13 @@ def enable(settings: dict | None = None, work: Sequence[dict] = (), seeds: Itera
     in the first of those folders. `settings` are config["autotune"] with "device" and "gpu_model"
     added.
 
-    Raises RuntimeError if Cherimoya is imported already, since its kernels have read the switch;
-    InputError where `device: cuda` or `gpu_model` finds no GPU that fits, or `cache_dir` cannot
-    hold a cache; ledger.Miss under `strict` where the node would have to benchmark.
+    Raises RuntimeError if Cherimoya is imported already and its kernels, which have then read the
+    switch, are without the cache; InputError where Cherimoya or Triton is too old, where
+    `device: cuda` or `gpu_model` finds no GPU that fits, or `cache_dir` cannot hold a cache;
+    ledger.Miss under `strict` where the node would have to benchmark.
     """
-    if "cherimoya" in sys.modules:
+    fingerprint.check_versions()
+    if "cherimoya" in sys.modules and not _knob():
         raise RuntimeError(
             "autotune.enable() must come before cherimoya is imported: the kernels read the "
             "switch when they are defined, and are now without the cache"
@@ -147,11 +149,7 @@ def report() -> dict:
     it) or none.
     `knob`: whether Cherimoya's kernels and ours have the cache on; None where none is imported.
     """
-    modules = [sys.modules.get(name) for name in ("cherimoya.cheri", "veff.cherimoya.kernels")]
-    names = [value for module in modules if module for value in vars(module).values()]
-    kernels = [kernel for kernel in names if hasattr(kernel, "cache_results")]
-    knob = all(k.cache_results for k in kernels) if kernels else None
-    said = {**ledger.counts(), **_state, "knob": knob}
+    said = {**ledger.counts(), **_state, "knob": _knob()}
     log.info("autotune: %s", ", ".join(f"{key} {value}" for key, value in said.items()))
     return said
 
@@ -176,11 +174,19 @@ def last_line(total: dict) -> str:
 
 
 def _switch_on() -> None:
-    # Triton reads this variable when the kernels are defined; setting the knob itself would cost
-    # half a second of import here, so that is done only where Triton is already imported.
+    # Triton, since 3.4, reads this variable when the kernels are defined; setting the knob itself
+    # would cost half a second of import here, so that is done only where it is already imported.
     os.environ["TRITON_CACHE_AUTOTUNING"] = "1"
     if "triton" in sys.modules:
         sys.modules["triton"].knobs.autotuning.cache = True
+
+
+def _knob() -> bool | None:
+    """Whether all kernels that are imported keep their choices; None where none is."""
+    modules = [sys.modules.get(name) for name in ("cherimoya.cheri", "veff.cherimoya.kernels")]
+    names = [value for module in modules if module for value in vars(module).values()]
+    kernels = [kernel for kernel in names if hasattr(kernel, "cache_results")]
+    return all(kernel.cache_results for kernel in kernels) if kernels else None
 
 
 def _fill(gpu: gpus.Gpu, settings: dict, work: Sequence[dict], seeds: Iterable) -> Path:

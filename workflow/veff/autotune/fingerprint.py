@@ -12,17 +12,40 @@ import importlib.util
 import json
 import os
 import sysconfig
-from importlib.metadata import PackageNotFoundError, distribution
+from importlib.metadata import PackageNotFoundError, distribution, version
 from pathlib import Path
 
+from packaging.version import Version
+
 from veff.autotune.gpus import Gpu
+from veff.errors import InputError
 
 # What the variables begin with that change what Triton compiles, and those that do not.
 _COMPILER = ("TRITON_", "MLIR_", "LLVM_IR_", "LLVM_PASS_", "NVPTX_", "PTXAS_", "USE_IR_LOC")
 _COMPILER += ("DISABLE_LLVM_OPT", "DISABLE_MMA_", "DISABLE_PTXAS_OPT")
 _PLACES = ("TRITON_CACHE_", "TRITON_HOME", "TRITON_DUMP_DIR", "TRITON_LIB", "TRITON_PRINT_")
 
+# The oldest with which this project works, and what is wrong with those before.
+OLDEST = {
+    "cherimoya": (
+        "0.3.1",
+        "before, a gradient could hold what autotuning left behind, and kernels were not tuned "
+        "over warps and stages",
+    ),
+    "triton": ("3.4.0", "before, no autotuned choice can be kept"),
+}
+
 OURS = Path(__file__).parents[1] / "cherimoya" / "kernels.py"
+
+
+def check_versions() -> None:
+    """Raise InputError where an installed package is too old."""
+    for name, (oldest, why) in OLDEST.items():
+        found = _version(name)
+        if found and Version(found) < Version(oldest):
+            raise InputError(
+                f"{name} {found} is installed, but {oldest} or later is needed: {why}"
+            )
 
 
 def here(gpu: Gpu) -> dict[str, str]:
@@ -39,6 +62,8 @@ def here(gpu: Gpu) -> dict[str, str]:
         "GPU cores": str(gpu.cores),
         "capability": f"{major}.{minor}",
         **_triton(),
+        # Of the kernels the bytes decide; this is for people.
+        "cherimoya": _version("cherimoya") or "unknown",
         "kernels": digest([file.read_text() for file in kernels]),
         "python": sysconfig.get_config_var("SOABI"),
         "variables": str(variables),
@@ -92,6 +117,14 @@ def _triton() -> dict[str, str]:
     lines = (wheel.read_text("RECORD") or "").splitlines()
     hashes = sorted(line for line in lines if line.startswith("triton/") and "sha256=" in line)
     return {"triton": wheel.version, "triton's files": f"{library.st_size} {digest(hashes)}"}
+
+
+def _version(name: str) -> str | None:
+    """The version of an installed package; None of one that is only on the path, or not there."""
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return None
 
 
 def _package(name: str) -> Path:

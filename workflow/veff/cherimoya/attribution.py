@@ -2,9 +2,11 @@
 
 import numpy as np
 import torch
-from cherimoya import Cherimoya
+from cherimoya import Cherimoya, cheri
 from cherimoya.deep_lift_shap import deep_lift_shap
 from tangermeme.ersatz import dinucleotide_shuffle
+
+from veff.errors import InputError
 
 
 def attributions(
@@ -15,7 +17,10 @@ def attributions(
     `bases` is uint8 [2, L] of A, C, G and T in ASCII. Both windows are compared with the same
     dinucleotide shuffles, those of the first, so that the sums of the two rows differ by as much
     as the log-counts (natural logs of 1 + count) do.
+
+    Raises InputError where Cherimoya's kernels would spoil a gradient while they are autotuned.
     """
+    refuse_spoiled_gradients()
     one_hot = (bases[:, None] == np.frombuffer(b"ACGT", np.uint8)[:, None]).astype(np.float32)
     x = torch.from_numpy(one_hot)
     found = deep_lift_shap(
@@ -30,3 +35,15 @@ def attributions(
         fast=False,
     )
     return found.sum(1).numpy()
+
+
+def refuse_spoiled_gradients() -> None:
+    """Raise InputError where the backward kernel, which writes over what it reads, is autotuned
+    without that being restored: then the first gradient of each shape is of what the timings left
+    (Cherimoya before 0.3.0)."""
+    kernel = getattr(cheri, "_bwd_apply_kernel", None)  # none without Triton
+    if hasattr(kernel, "configs") and "Conv_ptr" not in (kernel.restore_value or ()):
+        raise InputError(
+            f"{cheri.__file__}: this Cherimoya's first gradients are wrong, so nothing can be "
+            "attributed: install 0.3.1 or later, or set top: {n: 0}"
+        )

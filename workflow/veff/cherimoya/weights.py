@@ -75,6 +75,11 @@ def _payload(name: str, file: str | BinaryIO) -> dict:
 
 def _config(name: str, payload: dict) -> dict:
     config = payload["config"]
+    if "n_outputs" in config:  # signal_groups since
+        raise InputError(
+            f"{name}: a checkpoint of Cherimoya before 0.2.0, which later ones do not read; train "
+            "the model again"
+        )
     for key, (least, most) in BOUNDS.items():
         value = config.get(key)
         if key not in config or (key == "trimming" and value is None):

@@ -69,6 +69,20 @@ def duplicates(checkpoints: list[Checkpoint]) -> list[list[str]]:
     return [names for names in same.values() if len(names) > 1]
 
 
+def stranded(checkpoints: list[Checkpoint]) -> list[str]:
+    """The experiments from the user's files that report a group of several strands or channels.
+
+    Before Cherimoya 0.2.0 such groups could be trained channel by channel, which leaves open how
+    large one is beside the other; and no checkpoint says what trained it.
+    """
+    return [
+        one.name
+        for one in experiments(checkpoints)
+        if not one.folds[0].file
+        and any(one.architecture.signal_groups[group] > 1 for group in one.groups)
+    ]
+
+
 def write_experiments(path: Path, requests: list[Request], checkpoints: list[Checkpoint]) -> None:
     """A table to join to the scores by `experiment`: what the sheet says of each, a row each."""
     about = [dict(one.about) for one in requests]

@@ -41,9 +41,19 @@ def words(record: dict, summary: Path, has_text: bool, n: int = 10) -> str:
         f"Results are in {summary.parent}: report.html, summary.tsv.gz, {scores}, annotated.vcf.gz"
     )
     lines += [f"The same checkpoint twice: {', '.join(names)}" for names in record["duplicates"]]
+    if record["stranded"]:
+        lines.append(
+            f"Stranded: {_some(record['stranded'])}. If Cherimoya before 0.2.0 trained them (no "
+            "checkpoint says), nearly all signal may stand on one strand: train those again"
+        )
     lines += filter(None, [provenance.mixed(record)])
     lines.append(autotune.last_line(record["scoring"]["autotune"]))
     return "\n".join(lines)
+
+
+def _some(names: list[str], n: int = 5) -> str:
+    more = f" and {len(names) - n} more" if len(names) > n else ""
+    return ", ".join(names[:n]) + more
 
 
 def _p(value: float | None) -> str:

@@ -157,6 +157,7 @@ def run(
         "models": [one.plain() for one in checkpoints],
         "catv1": acceptance.origin(checkpoints),
         "duplicates": acceptance.duplicates(checkpoints),
+        "stranded": acceptance.stranded(checkpoints),
         "alleles": summary,
         "setup": {Path(path).stem: read_json(path) for path in setups},
         "scoring": {
