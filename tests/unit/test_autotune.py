@@ -62,7 +62,7 @@ def test_a_cherimoya_that_asks_for_the_cache_itself_may_come_first(monkeypatch, 
         assert autotune.enable()
 
 
-@pytest.mark.parametrize(("package", "old"), [("cherimoya", "0.3.0"), ("triton", "3.3.1")])
+@pytest.mark.parametrize(("package", "old"), [("cherimoya", "0.3.0"), ("triton", "3.4.0")])
 def test_too_old_a_package_is_refused_in_one_line(monkeypatch, package, old):
     found = fingerprint.version
     monkeypatch.setattr(fingerprint, "version", lambda n: old if n == package else found(n))
