@@ -58,12 +58,13 @@ def test_snakemake_alone_plans_conda_environments(python, tmp_path, monkeypatch)
 
 
 def test_snakemake_alone_plans_jobs_in_an_image(python, tmp_path, monkeypatch):
-    """One address for all rules, with a stand-in for Apptainer: a dry run fetches nothing."""
+    """With a stand-in for Apptainer: a dry run fetches nothing. Without rule `all`, which is last
+    and would have the image of a directive behind the others."""
     (tmp_path / "apptainer").symlink_to(ROOT / "tests/standin/apptainer")
     monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
     image = f"docker://registry.example/veff:1@sha256:{'0' * 64}"
     given = (f"outdir={tmp_path}/out", f"container={image}")
-    said = snakemake(python, *DEMO, "--sdm", "apptainer", "-n", "--config", *given)
+    said = snakemake(python, "prepare", *DEMO, "--sdm", "apptainer", "-n", "--config", *given)
     assert re.findall("Singularity image (.*) will be pulled", said) == [image]
 
 

@@ -38,6 +38,11 @@ try:
 except InputError as error:
     sys.exit(f"error: {error}")  # a WorkflowError would have lines of its own below it
 
+
+# What --sdm apptainer runs jobs in. It counts for the rules that follow, so for all.
+container: config["container"]
+
+
 if config["precision"] == "bf16":
     logger.warning(
         "config: precision: bf16 is called fast now, and is fp16; write fast"
