@@ -1,6 +1,6 @@
 """Small untrained models on a small random genome, to score for real in seconds."""
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import numpy as np
@@ -30,6 +30,13 @@ def a_fold(experiment: str, **changes) -> Checkpoint:
     row = {"experiment": experiment, "fold": 0, "checkpoint": "x.torch", "sha256": "of x"}
     row |= {"n_parameters": 1, "group": None, **ARCHITECTURE, **asdict(GEOMETRY)}
     return Checkpoint.of(row | changes)
+
+
+def held_out(experiment: Experiment, *chroms: str) -> Experiment:
+    """The experiment with these contigs, with commas between, held out by its folds."""
+    pairs = zip(experiment.folds, chroms, strict=True)
+    folds = [replace(fold, test_chroms=tuple(text.split(","))) for fold, text in pairs]
+    return Experiment(experiment.name, tuple(folds))
 
 
 class Tiny:

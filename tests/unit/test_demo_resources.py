@@ -11,6 +11,8 @@ from pathlib import Path
 import pysam
 import pytest
 
+from veff.models import sheet
+
 DEMO = Path(__file__).resolve().parents[2] / "resources" / "demo"
 FILES = [
     "genome.fa.gz",
@@ -145,3 +147,11 @@ def test_models_load_with_the_promised_geometry_and_all_is_small():
         assert profile.shape == (1, 1, 1000)
         assert counts.shape == (1, 1)
     assert sum(f.stat().st_size for f in DEMO.rglob("*") if f.is_file()) < 3_000_000
+
+
+def test_each_contig_is_held_out_by_one_of_the_two_folds_and_seen_by_the_other(
+    genome, monkeypatch
+):
+    monkeypatch.chdir(DEMO.parents[1])
+    (one,) = sheet.read(DEMO / "heldout.tsv")
+    assert sorted(sum(one.test_chroms, ())) == sorted(genome)

@@ -13,7 +13,7 @@ from cherimoya import Cherimoya
 from tangermeme.utils import one_hot_encode
 
 from project import DEMO
-from tiny import Tiny
+from tiny import Tiny, held_out
 from veff.cherimoya import attribution, checkpoint, engine
 from veff.errors import InputError
 from veff.inputs import preparing
@@ -101,7 +101,7 @@ def test_the_table_has_a_row_an_allele_with_its_bases(explained):
 
 
 @pytest.mark.parametrize("reverse_complement", [False, True])
-@pytest.mark.parametrize("ensemble", ["mean_prediction", "mean_score"])
+@pytest.mark.parametrize("ensemble", ["mean_prediction", "mean_score", "heldout"])
 def test_a_figure_says_the_scores_own_logfc_to_the_bit(tmp_path, ensemble, reverse_complement):
     """For several folds, and several groups, of which the largest speaks."""
     tiny = Tiny(tmp_path)
@@ -109,6 +109,7 @@ def test_a_figure_says_the_scores_own_logfc_to_the_bit(tmp_path, ensemble, rever
     alleles = tiny.alleles(30).slice(12, 6)
     pq.write_table(alleles, tmp_path / "scoreable.parquet")
     two = tiny.experiment("two", (0, 1, 2), signal_groups=[2, 1])
+    two = held_out(two, "one,two", "two", "one")
     (scores,), _ = tiny.score(alleles, two, **how)
     rows = [
         {"allele_id": i, "max_experiment": "two", "chrom": "one", "pos": 1, "ref": "A", "alt": "C"}
@@ -135,7 +136,7 @@ def test_a_figure_says_the_scores_own_logfc_to_the_bit(tmp_path, ensemble, rever
     one = next(one for one in explained if one.attribution is not None)
     figures.draw(one, tmp_path / "0.png", tmp_path / "0.svg")
     said = (tmp_path / "0.svg").read_text()
-    assert ("the mean of theirs" in said) == (ensemble == "mean_score")
+    assert ("the mean of theirs" in said) == (ensemble != "mean_prediction")
     assert ("and both strands" in said) == reverse_complement
 
 

@@ -126,6 +126,10 @@ def test_group_peaks_and_assembly_are_read(write):
         ("experiment\tcheckpoint\nk\tmissing.torch\n", "line 2: there is no checkpoint 'missing"),
         ("experiment\tcheckpoint\nk\ta.torch\nk\ta.torch\n", "line 3: k has 'a.torch' twice"),
         (
+            "experiment\tcatv1\ttest_chroms\nk\tENCSR000EOT\tchr8\n",
+            "line 2: test_chroms are those of one fold, and this row asks for several",
+        ),
+        (
             "experiment\tcheckpoint\toutput_length\nk\ta.torch\t1000\nk\tb.torch\t500\n",
             "line 3: output_length differs",
         ),
@@ -183,6 +187,29 @@ def test_an_experiment_larger_than_a_job_has_a_job_of_its_own():
 def test_models_of_another_output_length_have_another_job():
     every = [Request(str(t), (f"{t}.torch",), output_length=t) for t in (1000, 500)]
     assert len(sheet.bundles(every, 5)) == 2
+
+
+def test_what_each_fold_held_out(write):
+    head = "experiment\tcheckpoint\ttest_chroms\n"
+    rows = ("k\ta.torch\tchr8, chr20\n", "k\tb.torch\tchr1\n")
+    path = write(head + "".join(rows))
+    (both,) = sheet.read(path)
+    assert both.test_chroms == (("chr8", "chr20"), ("chr1",))
+    sheet.check_held_out(path, [both])
+    (without,) = sheet.read(write(head + rows[0] + "k\tb.torch\t\n"))
+    with pytest.raises(InputError, match=r"k: nothing says which contigs 'b\.torch' held out"):
+        sheet.check_held_out(path, [without])
+    (of_hub,) = sheet.read(write("experiment\tcatv1\nk\tENCSR000EOT\n"))
+    assert of_hub.test_chroms == ()
+    with pytest.raises(InputError, match=r"CATv1's metadata has no splits of all folds"):
+        sheet.check_held_out(path, [of_hub])
+
+
+def test_bundles_are_called_after_what_was_held_out_only_where_that_is_said(write):
+    rows = "experiment\tcheckpoint\ttest_chroms\nk\ta.torch\t"
+    (none,), (some,) = (sheet.read(write(f"{rows}{chroms}\n")) for chroms in ("", "chr8"))
+    assert "test_chroms" not in none.predicting
+    assert sheet.bundles([none], 5).keys() != sheet.bundles([some], 5).keys()
 
 
 @pytest.mark.parametrize("where", [0, 2, 4])

@@ -31,6 +31,8 @@ try:
     earlier = {} if workflow.is_main_process else identity.recorded(HASHES)
     SHEET = identity.Input.expecting(config["models"], earlier.get(config["models"]))
     EXPERIMENTS = sheet.read(SHEET, config["catv1_revision"])
+    if config["ensemble"] == "heldout":
+        sheet.check_held_out(config["models"], EXPERIMENTS)
     if workflow.is_main_process:
         outdir.check(Path(OUT))
     if DeploymentMethod.APPTAINER in workflow.deployment_settings.deployment_method:

@@ -18,15 +18,19 @@ with job.logged(snakemake.log[0], snakemake.resources.attempt):
     settings = snakemake.config["autotune"] | how.where
     autotune.enable(settings, setup["work"], [Path(files.setup).parent])
     from veff.inputs.reference import Reference
-    from veff.scoring import score
+    from veff.scoring import heldout, score
 
     checkpoints = experiment.read(files.models)
     sums.check(files.scoreable)
     alleles = pq.ParquetFile(files.scoreable).read_row_group(int(snakemake.wildcards.chunk))
+    reference = Reference.open(Path(files.bases).parent)
+    experiments = experiment.experiments(checkpoints)
+    if how.ensemble == "heldout":
+        heldout.check(alleles, reference, experiments)
     scored = score.score(
         alleles,
-        Reference.open(Path(files.bases).parent),
-        experiment.experiments(checkpoints),
+        reference,
+        experiments,
         how,
         batch_size=setup["batch_size"],
         threads=snakemake.threads,

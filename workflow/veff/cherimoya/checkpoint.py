@@ -91,6 +91,7 @@ def _inspect(
         Architecture.of(shape | lengths),
         request.group,
         **published,
+        test_chroms=tuple(request.test_chroms[fold]) if request.test_chroms else (),
     )
 
 

@@ -13,7 +13,8 @@ class Checkpoint:
     """One fold of an experiment, loaded once and found to be a model.
 
     `group` is the signal group that is reported, None for all. One from CATv1 has the name of
-    its `file` there, and the `commit`.
+    its `file` there, and the `commit`. `test_chroms` are the contigs that it did not train on, as
+    far as the sheet says it.
     """
 
     experiment: str
@@ -25,6 +26,7 @@ class Checkpoint:
     group: int | None = None
     file: str | None = None
     commit: str | None = None
+    test_chroms: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, plain: dict) -> "Checkpoint":
@@ -38,6 +40,7 @@ class Checkpoint:
             Architecture.of(plain),
             plain["group"],
             **plain.get("catv1", {}),
+            test_chroms=tuple(plain.get("test_chroms", ())),
         )
 
     def plain(self) -> dict:
@@ -49,6 +52,7 @@ class Checkpoint:
             "checkpoint": self.path,
             "group": self.group,
             **published,
+            **({"test_chroms": list(self.test_chroms)} if self.test_chroms else {}),
             "sha256": self.sha256,
             "n_parameters": self.n_parameters,
             **self.architecture.plain(),

@@ -17,7 +17,8 @@ from veff.models import catv1
 from veff.names import cut
 
 SOURCES = ("checkpoint", "catv1", "biosample")
-KNOWN = ("experiment", *SOURCES, "assay", "folds", "group", "peaks", "assembly", "output_length")
+KNOWN = ("experiment", *SOURCES, "assay", "folds", "group", "peaks", "assembly", "output_length",
+         "test_chroms")  # fmt: skip
 OUTPUT_LENGTH = 1000  # what Cherimoya is trained with; a checkpoint does not state it
 ALL = "all"  # as catv1: all experiments that the row's facets describe
 HUB = "catv1:"  # before the name of a checkpoint that stands in CATv1's repository
@@ -34,6 +35,7 @@ class Request:
     A checkpoint is a path, or `catv1:` and a name in CATv1's repository. `group` is the signal
     group of the models that is reported, None for all. `about` are the sheet's further columns,
     as (name, value) pairs; they and `peaks` and `assembly` do not change what is predicted.
+    `test_chroms` are the contigs that each checkpoint did not train on, () where no row has any.
     """
 
     name: str
@@ -43,6 +45,7 @@ class Request:
     peaks: str | None = None
     assembly: str | None = None
     about: tuple[tuple[str, str], ...] = ()
+    test_chroms: tuple[tuple[str, ...], ...] = ()
 
     @property
     def files(self) -> list[str]:
@@ -57,7 +60,9 @@ class Request:
     @property
     def predicting(self) -> dict:
         """What decides its predictions, as plain values."""
-        keys = ("name", "checkpoints", "output_length", "group")
+        keys = ["name", "checkpoints", "output_length", "group"]
+        # Bundles of sheets without any keep the names that they had before there were some.
+        keys += ["test_chroms"] if self.test_chroms else []
         return {key: getattr(self, key) for key in keys}
 
 
@@ -69,11 +74,13 @@ def read(path: str | Path, revision: str = "main") -> list[Request]:
     and `assay`, with `folds`, which are looked up in CATv1's metadata at that revision. `catv1`
     may be `all`: an experiment for each of CATv1's that has the row's `catv1.FACETS`, called by
     the row's name and its accession. Rows of one experiment add up to its folds, in that order.
-    Other columns: `group`, `peaks`, `assembly`, `output_length`, and any that the user likes.
+    Other columns: `group`, `peaks`, `assembly`, `output_length`, `test_chroms` (contigs that the
+    row's one checkpoint held out, with commas between), and any that the user likes.
 
     Raises `InputError` that names the sheet, the line and what is wrong with it.
     """
     folds: dict[str, list[str]] = {}
+    held_out: dict[str, list[tuple[str, ...]]] = {}
     settings: dict[str, dict] = {}
     about: dict[str, dict[str, list[str]]] = {}
     with _opened(path) as rows:
@@ -90,6 +97,7 @@ def read(path: str | Path, revision: str = "main") -> list[Request]:
             try:
                 asked = _sources(values, revision)
                 setting = _settings(values, asked[0].facts)
+                test_chroms = _test_chroms(values, asked)
             except InputError as error:
                 raise InputError(f"{here}: {error}") from None
             free = {key: value for key, value in values.items() if key not in KNOWN}
@@ -102,6 +110,7 @@ def read(path: str | Path, revision: str = "main") -> list[Request]:
                             f"{here}: {name} has {cut(repr(checkpoint), 200)} twice; remove one"
                         )
                     folds[name].append(checkpoint)
+                    held_out.setdefault(name, []).append(test_chroms)
                 for key, value in setting.items():
                     if settings.setdefault(name, setting)[key] != value:
                         raise InputError(f"{here}: {key} differs between the rows of {name}")
@@ -118,9 +127,26 @@ def read(path: str | Path, revision: str = "main") -> list[Request]:
             tuple(folds[name]),
             **settings[name],
             about=tuple((key, ",".join(said)) for key, said in about.get(name, {}).items()),
+            test_chroms=tuple(held_out[name]) if any(held_out[name]) else (),
         )
         for name in folds
     ]
+
+
+def check_held_out(path: str | Path, experiments: list[Request]) -> None:
+    """Raise `InputError` that names the first checkpoint of which the sheet does not say which
+    contigs it held out."""
+    for one in experiments:
+        said = one.test_chroms or ((),) * len(one.checkpoints)
+        for checkpoint, chroms in zip(one.checkpoints, said, strict=True):
+            if not chroms:
+                of_hub = checkpoint.startswith(HUB)
+                raise InputError(
+                    f"{path}: {one.name}: nothing says which contigs "
+                    f"{cut(repr(checkpoint.removeprefix(HUB)), 200)} held out, which ensemble: "
+                    "heldout goes by; give each fold a row with test_chroms"
+                    + (" (CATv1's metadata has no splits of all folds)" if of_hub else "")
+                )
 
 
 def bundles(
@@ -222,7 +248,7 @@ def _check_header(path: str | Path, names: list[str]) -> None:
         raise InputError(
             f"{path}, line 1: {fault}; expected tab-separated columns experiment, one of "
             "checkpoint, catv1 (and folds) or biosample and assay (and folds), and, if needed, "
-            "group, peaks, assembly, output_length and columns of your own"
+            "group, peaks, assembly, output_length, test_chroms and columns of your own"
         )
 
 
@@ -307,6 +333,15 @@ def _settings(values: dict[str, str], facts: dict[str, str]) -> dict:
         "peaks": peaks or None,
         "assembly": assembly,
     }
+
+
+def _test_chroms(values: dict[str, str], asked: list[Source]) -> tuple[str, ...]:
+    text = values.get("test_chroms", "")
+    if text and sum(len(one.checkpoints) for one in asked) > 1:
+        raise InputError(
+            "test_chroms are those of one fold, and this row asks for several; give each a row"
+        )
+    return tuple(filter(None, (name.strip() for name in text.split(","))))
 
 
 def _check_path(path: str) -> None:

@@ -56,6 +56,11 @@ def mean_score(scores: torch.Tensor) -> torch.Tensor:
     return _total(scores) / len(scores)
 
 
+def heldout_score(scores: torch.Tensor, answering: torch.Tensor) -> torch.Tensor:
+    """The mean of the scores [K, N] of those folds that answer, bool [K, N]: [N]."""
+    return _total(torch.where(answering, scores, 0)) / answering.sum(0)
+
+
 def spread(scores: torch.Tensor, answer: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     """How far the folds' scores [K, N] agree with each other and with the answer [N].
 

@@ -16,7 +16,7 @@ from veff.cherimoya import attribution, checkpoint, engine
 from veff.inputs.reference import Reference
 from veff.models.architecture import Geometry
 from veff.models.experiment import Experiment
-from veff.scoring import effects, windows
+from veff.scoring import effects, heldout, windows
 from veff.scoring.how import How
 from veff.scoring.predict import Folds, Prediction, mean, reverse_complement
 
@@ -132,7 +132,12 @@ def explain(
         models = [checkpoint.load(fold.path, fold.sha256) for fold in by_name[name].folds]
         folds = Folds(by_name[name], models, how, device, batch_size)
         for row in alleles:
-            yield _explain(row, places[row["allele_id"]], reference, folds, shuffles)
+            place = places[row["allele_id"]]
+            answering = folds
+            if how.ensemble == "heldout":
+                one = pa.Table.from_pylist([place])
+                answering = folds.only(heldout.answering(by_name[name], reference, one)[:, 0])
+            yield _explain(row, place, reference, answering, shuffles)
 
 
 def _explain(
@@ -172,7 +177,7 @@ def _answer(folds: Folds, bases: np.ndarray) -> tuple[int, float, Prediction]:
     for group, predicted in folds.predict(torch.as_tensor(padded, device=first.device), 2).items():
         logfc = torch.stack([effects.logfc(h[:1], h[1:2]) for h, _ in predicted])
         _, answer = folds.answer(logfc)
-        # Under mean_score there is no prediction of the experiment's, so the average is shown.
+        # Only under mean_prediction has the experiment one of its own: else the average is shown.
         h, p = predicted[-1] if len(predicted) != len(folds.predictors) else mean(predicted)
         answers.append((group, answer.item(), (h[:2], p[:2])))
     return max(answers, key=lambda one: abs(one[1]))
@@ -243,7 +248,7 @@ def shown(how: How, n_folds: int, attributed: bool) -> str:
     folds = f"{n_folds} folds" if n_folds > 1 else ""
     over = " and ".join(filter(None, (folds, "both strands" if how.reverse_complement else "")))
     said = []
-    if folds and how.ensemble == "mean_score":
+    if folds and how.ensemble != "mean_prediction":
         said.append(f"profiles: average of {folds}; log2 fold change: the mean of theirs")
     if over and attributed:
         said.append(f"attributions: mean over {over}, each of its own log-count")

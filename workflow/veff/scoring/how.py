@@ -9,7 +9,8 @@ class How:
 
     `device` ('auto', 'cpu', 'cuda') and `gpu_model` say where; `precision` and `engine` are those
     of `engine.Predictor`. `ensemble`: 'mean_prediction' averages the folds' predictions and
-    scores the average, 'mean_score' averages the folds' scores. `reverse_complement`: predict for
+    scores the average, 'mean_score' averages the folds' scores, 'heldout' those of the folds that
+    did not train on the allele's contig. `reverse_complement`: predict for
     both strands of each window and average (`ensemble.both_strands`). `version` is raised when
     the code comes to give other scores.
     """

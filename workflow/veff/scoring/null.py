@@ -58,6 +58,8 @@ def identities(
             "input_length": one.geometry.input_length,
             "output_length": one.geometry.output_length,
         }
+        if how.ensemble == "heldout":
+            own["test_chroms"] = [sorted(fold.test_chroms) for fold in one.folds]
         of_peaks = {"peaks_sha256": _content(peaks[one.name]) if one.name in peaks else None}
         found[one.name, SNV] = own | of_peaks | drawn
         for kind in settings["classes"]:

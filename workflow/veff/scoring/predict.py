@@ -1,6 +1,7 @@
 """What do the folds of an experiment predict for windows, and what is its answer?"""
 
 from collections.abc import Iterable
+from copy import copy
 from pathlib import Path
 
 import torch
@@ -45,6 +46,12 @@ class Folds:
             for model in models
         ]
 
+    def only(self, which: Iterable[bool]) -> "Folds":
+        """Some of the folds, as if there were no others."""
+        some = copy(self)
+        some.predictors = [one for one, kept in zip(self.predictors, which, strict=True) if kept]
+        return some
+
     def predict(self, bases: torch.Tensor, n_rows: int) -> dict[int, list[Prediction]]:
         """For each signal group that is reported, what each fold predicts for windows.
 
@@ -60,10 +67,14 @@ class Folds:
                 predicted[group].append(mean(predicted[group]))
         return predicted
 
-    def answer(self, scores: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    def answer(
+        self, scores: torch.Tensor, answering: torch.Tensor | None = None
+    ) -> tuple[torch.Tensor, torch.Tensor]:
         """Of the scores [K or K + 1, N] of what `predict` gave: the folds' [K, N], and the
-        experiment's [N]."""
+        experiment's [N]. `answering`, bool [K, N], are the folds that make it, if not all do."""
         of_folds, rest = scores[: len(self.predictors)], scores[len(self.predictors) :]
+        if answering is not None:
+            return of_folds, ensemble.heldout_score(of_folds, answering)
         return of_folds, rest[0] if len(rest) else ensemble.mean_score(of_folds)
 
     def _predict(self, predictor: Predictor, bases: torch.Tensor, n_rows: int) -> list[Prediction]:

@@ -19,7 +19,7 @@ from veff.errors import InputError
 from veff.inputs.reference import Reference
 from veff.models.architecture import Geometry
 from veff.models.experiment import Experiment
-from veff.scoring import edits, effects, ensemble, windows
+from veff.scoring import edits, effects, ensemble, heldout, windows
 from veff.scoring.how import How
 from veff.scoring.predict import Folds
 
@@ -81,7 +81,10 @@ def score(
         runs = _over_all(batches, device, starting, _Progress(len(alleles), len(alike)))
         scored |= {run.name: run for run in runs}
     for one in experiments:
-        yield scored.pop(one.name).tables(alleles["allele_id"])
+        answering = None
+        if how.ensemble == "heldout":
+            answering = heldout.answering(one, reference, alleles)
+        yield scored.pop(one.name).tables(alleles["allele_id"], answering)
 
 
 def _starting(
@@ -139,13 +142,18 @@ class _Scored:
         for group, predicted in self.folds.predict(batch.bases, batch.n_rows).items():
             self.scores[group].append(torch.stack([_score(*one, batch) for one in predicted]))
 
-    def tables(self, allele_id: pa.ChunkedArray) -> tuple[pa.Table, pa.Table]:
-        """The experiment's table and its folds' table."""
-        by_group = [self._tables(group, allele_id) for group in self.scores]
+    def tables(
+        self, allele_id: pa.ChunkedArray, answering: np.ndarray | None
+    ) -> tuple[pa.Table, pa.Table]:
+        """The experiment's table and its folds' table. `answering`: which folds make the answer
+        to which alleles, bool [folds, n], None for all."""
+        by_group = [self._tables(group, allele_id, answering) for group in self.scores]
         *folds, answer = (pa.concat_tables(tables) for tables in zip(*by_group, strict=True))
         return answer, pa.concat_tables(folds)
 
-    def _tables(self, group: int, allele_id: pa.ChunkedArray) -> list[pa.Table]:
+    def _tables(
+        self, group: int, allele_id: pa.ChunkedArray, answering: np.ndarray | None
+    ) -> list[pa.Table]:
         """The tables of one signal group: each fold's, and last the experiment's."""
         n, n_folds = len(allele_id), len(self.folds.predictors)
         keys = {
@@ -159,7 +167,8 @@ class _Scored:
         for i, name in enumerate(effects.SCORES):
             scores = torch.cat([batch[:, i] for batch in self.scores[group]], 1)
             _check_finite(scores, name, self.folds.experiment)
-            of_folds, own = self.folds.answer(scores)
+            among = None if answering is None else torch.from_numpy(answering).to(scores.device)
+            of_folds, own = self.folds.answer(scores, among)
             for table, values in zip((*folds, answer), (*of_folds, own), strict=True):
                 table[name] = pa.array(values.cpu().numpy())
             sd, agree = ensemble.spread(of_folds, own)
