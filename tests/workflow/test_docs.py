@@ -54,7 +54,7 @@ def commands(page):
 
 
 ALL = {
-    f"{page.relative_to(ROOT)}: {' '.join(words)[:60]}": words
+    f"{page.relative_to(ROOT)}: {' '.join(words)[:90]}": words
     for page in PAGES
     for words in commands(page)
 }
