@@ -6,6 +6,7 @@ import torch
 from cherimoya import Cherimoya, ControlWrapper
 
 from project import DEMO
+from veff.autotune import gpus
 from veff.cherimoya import engine as engines
 from veff.cherimoya import kernels, memory, proof, warmup
 from veff.models.architecture import Architecture, Geometry
@@ -283,6 +284,7 @@ def test_out_of_memory_goes_on_in_smaller_passes():
 def test_the_memory_that_auto_assumes_is_enough():
     architecture = Architecture(128, 9, 2, (1,), 0, 2114, 1000)
     total = torch.cuda.get_device_properties("cuda").total_memory
+    assert gpus.memory() == total
     rows = 256
     for precision in ("fp32", "fast"):
         torch.cuda.empty_cache()
@@ -297,7 +299,7 @@ def test_the_memory_that_auto_assumes_is_enough():
         )
         used = torch.cuda.max_memory_allocated() - before
         assert used <= rows * memory.row_bytes(architecture)
-    assert memory.size("auto", [architecture], True) == (1024 if total > 12e9 else 512)
+    assert memory.size("auto", [architecture], gpus.memory) == (1024 if total > 12e9 else 512)
 
 
 @pytest.mark.parametrize("precision", ["fp32", "fast"])

@@ -96,6 +96,14 @@ def kernels():
     return importlib.import_module("cherimoya.cheri")
 
 
+@functools.cache
+def _thin_out(module):
+    if step := os.environ.get("STANDIN_STEP"):  # all configurations take a minute to compile
+        for kernel in vars(module).values():
+            if hasattr(kernel, "configs"):
+                kernel.configs = kernel.configs[:: int(step)]
+
+
 def exercise(work, device):
     """In place of `warmup.exercise`: the kernels of a model's blocks at the shape `work`.
 
@@ -105,10 +113,7 @@ def exercise(work, device):
     import torch
 
     cheri = kernels()
-    if step := os.environ.get("STANDIN_STEP"):  # all configurations take a minute to compile
-        for kernel in vars(cheri).values():
-            if hasattr(kernel, "configs"):
-                kernel.configs = kernel.configs[:: int(step)]
+    _thin_out(cheri)
     n, length, filters = work["batch_size"], work["input_length"], work["n_filters"]
     hidden = work["expansion"] * filters
     launches.clear()

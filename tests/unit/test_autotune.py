@@ -491,6 +491,27 @@ def test_a_site_keeps_its_seed(tmp_path):
         autotune.keep(tmp_path / "run", None)
 
 
+def standing_in(script, folder):
+    """What a script of `tests/standin` prints of its work in this folder."""
+    path = os.pathsep.join(
+        [str(SITE), str(STANDIN), str(WORKFLOW), os.environ.get("PYTHONPATH", "")]
+    )
+    command = [sys.executable, STANDIN / script, folder]
+    environment = {**os.environ, "PYTHONPATH": path}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    return json.loads(done.stdout)
+
+
+# ahead: compilations, launches and benchmarks so far.
+
+
+def test_all_configurations_are_compiled_before_any_is_launched_or_timed(tmp_path):
+    in_advance, work, other = standing_in("in_advance.py", tmp_path)
+    assert in_advance == [6, 0, 0]  # of two works, one of which fails
+    assert work == [6, 4, 3]
+    assert other == [9, 8, 6]  # compiled as ever
+
+
 # manager: what it makes of a damaged cache. Counts: benchmarks, compile_misses, repaired.
 
 DAMAGE = {
@@ -520,13 +541,7 @@ DAMAGE = {
 @pytest.fixture(scope="module")
 def damaged(tmp_path_factory):
     """Reports of processes on damaged caches, under the stand-in driver."""
-    command = [sys.executable, STANDIN / "damage.py", tmp_path_factory.mktemp("damage")]
-    path = os.pathsep.join(
-        [str(SITE), str(STANDIN), str(WORKFLOW), os.environ.get("PYTHONPATH", "")]
-    )
-    environment = {**os.environ, "PYTHONPATH": path}
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
-    return json.loads(done.stdout)
+    return standing_in("damage.py", tmp_path_factory.mktemp("damage"))
 
 
 @pytest.mark.parametrize("kind", DAMAGE)

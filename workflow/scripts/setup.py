@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from veff import atomic, autotune, job
+from veff.autotune import gpus
 from veff.cherimoya import memory
 from veff.models import experiment
 from veff.scoring.how import How
@@ -13,8 +14,8 @@ with job.logged(snakemake.log[0], snakemake.resources.attempt):
     architectures = [one.architecture for one in experiment.read(snakemake.input.models)]
     how = How(**params.how).on(snakemake.resources.get("gpu", 0))
     settings = snakemake.config["autotune"] | how.where
-    gpu = autotune.claim(settings)  # before torch looks at the GPUs
-    batch_size = memory.size(params.batch_size, architectures, gpu is not None)
+    gpu_bytes = gpus.memory if autotune.claim(settings) else None
+    batch_size = memory.size(params.batch_size, architectures, gpu_bytes)
     work = autotune.work(
         architectures,
         memory.pass_sizes(batch_size),

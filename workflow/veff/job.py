@@ -40,6 +40,7 @@ def logged(path: str | Path, attempt: int = 1) -> Iterator[None]:
     # At its end Python would look for garbage among all that was imported, half a million objects
     # of PyTorch and what comes with it: a second of each job.
     atexit.register(gc.freeze)
+    gc.set_threshold(100_000)  # nor, hundreds of times, while it imports
     Path(path).unlink(missing_ok=True)  # another copy of this job may still write to it
     handlers = [logging.FileHandler(path, mode="w")]
     form = "%(asctime)s %(levelname)s %(message)s"

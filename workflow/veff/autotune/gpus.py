@@ -80,6 +80,19 @@ def start() -> None:
     threading.Thread(target=_make_context, daemon=True).start()
 
 
+def memory() -> int:
+    """The bytes of the claimed GPU, as PyTorch counts them, whose import takes seconds."""
+    cuda, device, size = ctypes.CDLL("libcuda.so.1"), ctypes.c_int(), ctypes.c_size_t()
+    failed = (
+        cuda.cuInit(0)
+        or cuda.cuDeviceGet(ctypes.byref(device), 0)
+        or cuda.cuDeviceTotalMem_v2(ctypes.byref(size), device)
+    )
+    if failed:
+        raise RuntimeError(f"the driver does not tell the GPU's memory: CUDA error {failed}")
+    return size.value
+
+
 def is_model(name: str, model: str) -> bool:
     """Whether a GPU that NVML calls `name` ("NVIDIA A100-SXM4-80GB") is a `model`, as clusters
     write it: "a100", "nvidia_a100", "a100_80gb". Each of its words is one of the name, whole."""

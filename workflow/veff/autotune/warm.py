@@ -1,23 +1,22 @@
 """Fill one cache folder for some work, in processes of their own: `python -m veff.autotune.warm`.
 
-The first process benchmarks and compiles; a second must then need neither. What the second one
-read is what a job needs, and goes into the seed.
+The first process compiles and benchmarks; a second must then need neither. What the second one
+read is what a job needs, and goes into the seed. Both are forks of one that has imported what
+they need and has not touched the GPU.
 """
 
-import contextlib
-import ctypes
+import gc
 import importlib
 import json
 import logging
 import os
-import signal
 import subprocess
 import sys
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable
 from errno import ENOSPC
 from pathlib import Path
 
-from veff.autotune import ledger
+from veff.autotune import ahead, forks, ledger
 from veff.autotune.fingerprint import triton_parts
 
 log = logging.getLogger(__name__)
@@ -39,8 +38,7 @@ def warm(cache: Path, work: list[dict]) -> dict:
     Raises OSError where the disk is full, Incomplete where the check failed, RuntimeError with
     its last words where a process failed.
     """
-    first = _run(cache, work)
-    second = _run(cache, work)
+    first, second = _run(cache, work)
     if first["unwritten"] or second["unwritten"]:
         raise OSError(ENOSPC, "no room for the autotune cache", str(cache))
     needed = {k: second[k] for k in ("benchmarks", "compile_misses", "build_misses") if second[k]}
@@ -57,7 +55,8 @@ def python_path() -> str:
     return os.pathsep.join(filter(None, [ours, os.environ.get("PYTHONPATH")]))
 
 
-def _run(cache: Path, work: list[dict]) -> dict:
+def _run(cache: Path, work: list[dict]) -> list[dict]:
+    """What the two processes said."""
     command = [sys.executable, "-m", "veff.autotune.warm", EXERCISE]
     variables = {
         **os.environ,
@@ -75,42 +74,26 @@ def _run(cache: Path, work: list[dict]) -> dict:
 
 
 def _main(exercise: str) -> None:
-    # A job that is killed must not leave this process behind, at work on its GPU.
-    with contextlib.suppress(OSError, AttributeError):
-        ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
+    forks.die_with_parent()
     module, function = exercise.split(":")
-    with contextlib.suppress(ImportError, AttributeError):  # Triton's internals, if they moved
-        _compile_ahead()
+    gc.disable()
     run = getattr(importlib.import_module(module), function)
-    outputs = [run(item, "cuda") for item in json.load(sys.stdin)]
+    gc.freeze()  # what is imported stays, and is shared with the forks
+    gc.enable()
+    work = json.load(sys.stdin)
+    print(json.dumps([forks.forked(part, run, work) for part in (_fill, _said)]))
+
+
+def _fill(run: Callable, work: list[dict]) -> dict:
+    ahead.compile_all(run, work)
+    return _said(run, work)
+
+
+def _said(run: Callable, work: list[dict]) -> dict:
+    """What a process with this work gave, read, and had to do."""
+    outputs = [run(item, "cuda") for item in work]
     said = {"outputs": outputs, "entries": sorted(ledger.entries), "triton": triton_parts()}
-    print(json.dumps({**ledger.counts(), **said}))
-
-
-def _compile_ahead() -> None:
-    """Compile a kernel's configurations on all cores before Triton times them one by one."""
-    from triton.runtime._async_compile import AsyncCompileMode
-    from triton.runtime.autotuner import Autotuner
-
-    time_one = Autotuner._bench
-
-    def compile_all(self, configs, args, meta):
-        options = {name: value for name, value in meta.items() if name != "warmup"}
-        with (
-            ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool,
-            AsyncCompileMode(pool, ignore_errors=True),
-        ):
-            for config in configs:
-                self.fn.warmup(*args, **options, **config.all_kwargs())
-
-    def bench(self, *args, config, **meta):
-        configs = self.prune_configs(meta)
-        if config is configs[0]:
-            with contextlib.suppress(Exception):  # internals: what fails here is compiled later
-                compile_all(self, configs, args, meta)
-        return time_one(self, *args, config=config, **meta)
-
-    Autotuner._bench = bench
+    return {**ledger.counts(), **said}
 
 
 if __name__ == "__main__":

@@ -2,10 +2,10 @@
 
 import numpy as np
 import torch
-from cherimoya import Cherimoya, cheri
 from cherimoya.deep_lift_shap import deep_lift_shap
 from tangermeme.ersatz import dinucleotide_shuffle
 
+from veff.cherimoya.lean import Cherimoya, cheri
 from veff.errors import InputError
 
 

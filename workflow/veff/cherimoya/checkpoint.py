@@ -8,10 +8,10 @@ from pathlib import Path
 from types import MappingProxyType
 
 import torch
-from cherimoya import Cherimoya
 
 from veff import limits
 from veff.cherimoya import weights
+from veff.cherimoya.lean import Cherimoya
 from veff.errors import InputError
 from veff.inputs.identity import Input
 from veff.models.architecture import SHAPE, Architecture

@@ -17,9 +17,9 @@ from pathlib import Path
 import numpy as np
 import torch
 import torch.nn.functional as F
-from cherimoya import Cherimoya, ControlWrapper, cheri
 
 from veff.cherimoya import proof
+from veff.cherimoya.lean import Cherimoya, ControlWrapper, cheri
 from veff.cherimoya.memory import HEAD_TAPS, fallback
 from veff.errors import InputError
 from veff.models.architecture import Geometry

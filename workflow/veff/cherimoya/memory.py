@@ -1,9 +1,6 @@
-"""How many windows go through a model at once?
+"""How many windows go through a model at once?"""
 
-Only a GPU's memory is asked of PyTorch, so that on a CPU rule `setup` starts without it.
-"""
-
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from veff.models.architecture import Architecture
 
@@ -13,20 +10,23 @@ MEMORY_SHARE = 0.8  # of the GPU's memory that a batch may take
 HEAD_TAPS = 75  # of the convolution that makes the profile
 
 
-def size(setting: int | str, architectures: Iterable[Architecture], on_gpu: bool) -> int:
+def size(
+    setting: int | str,
+    architectures: Iterable[Architecture],
+    gpu_bytes: Callable[[], int] | None,
+) -> int:
     """The number of windows in a batch, for models of these architectures.
 
-    `setting` is a number, which is used as it is, or 'auto': 32 on a CPU; on a GPU the largest of
-    1,024, 512, ... 32 that fits in 80 % of its whole memory by the estimate. Of the whole, so
-    that what else runs there does not change a batch, and with it the last bits of scores.
+    `setting` is a number, which is used as it is, or 'auto': 32 on a CPU, where `gpu_bytes` is
+    None; on a GPU the largest of 1,024, 512, ... 32 that fits in 80 % of its whole memory by the
+    estimate. Of the whole, so that what else runs there does not change a batch, and with it the
+    last bits of scores.
     """
     if setting != "auto":
         return int(setting)
-    if not on_gpu:
+    if gpu_bytes is None:
         return ON_CPU
-    import torch
-
-    room = MEMORY_SHARE * torch.cuda.get_device_properties("cuda").total_memory
+    room = MEMORY_SHARE * gpu_bytes()
     needed = max(map(row_bytes, architectures))
     return next((n for n in LADDER if n * needed <= room), LADDER[-1])
 

@@ -16,9 +16,9 @@ from pathlib import Path
 import numpy as np
 import torch
 import torch.nn.functional as F
-from cherimoya import Cherimoya, cheri
 
 from veff import atomic
+from veff.cherimoya.lean import Cherimoya, cheri
 
 ROWS = 2  # of `sample`, that are proved
 

@@ -4,10 +4,9 @@ import contextlib
 import hashlib
 
 import torch
-from cherimoya import Cherimoya
 
-from veff.cherimoya import attribution
 from veff.cherimoya.engine import STREAMS, Predictor, on_gpu
+from veff.cherimoya.lean import Cherimoya
 from veff.cherimoya.proof import sample
 from veff.models.architecture import Architecture
 
@@ -26,6 +25,8 @@ def exercise(work: dict, device: torch.device | str) -> str:
     geometry = architecture.geometry
     model = Cherimoya(**architecture.arguments, compile=False, random_state=0)
     if work["task"] == "attribute":
+        from veff.cherimoya import attribution  # a second of import, that scoring does without
+
         pair = sample(3, geometry.input_length)[::2]
         found = attribution.attributions(
             model.to(device).eval(), pair, 0, device, work["batch_size"]

@@ -6,8 +6,8 @@ import re
 from typing import BinaryIO
 
 import torch
-from cherimoya import Cherimoya
 
+from veff.cherimoya.lean import Cherimoya
 from veff.errors import InputError
 
 # What a configuration may say: the least and the most. The last layer of 16 reaches 32 kb.

@@ -2,8 +2,6 @@
 
 from dataclasses import dataclass
 
-from scipy.special import bdtrc
-
 # How often, at most, an input with that share of wrong REF is refused all the same.
 CHANCE = 1e-3
 
@@ -14,7 +12,11 @@ def too_many(wrong: int, checked: int, share: float) -> bool:
     The tail of the binomial distribution, so that 3 of 5 are too many for a share of 1 %, one of
     5 or two of 100 are not, and of a million about as many as `share` says.
     """
-    return wrong > 0 and float(bdtrc(wrong - 1, checked, share)) < CHANCE
+    if not wrong:
+        return False
+    from scipy.special import bdtrc  # a second that most inputs do without
+
+    return float(bdtrc(wrong - 1, checked, share)) < CHANCE
 
 
 @dataclass

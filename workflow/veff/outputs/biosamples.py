@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from scipy.stats import entropy, t
+import scipy  # which imports its statistics, for a second, when these are first asked for
 
 from veff import tables
 from veff.inputs import classes
@@ -238,7 +238,7 @@ def _compared(
         "n_biosamples_significant": _count(rows["significant"], unjudged),
         "n_biosamples_within_noise": _count(within, unknown),
         "tau": _known(tau(size)),
-        "specificity_entropy": _known(entropy(size, base=2)),
+        "specificity_entropy": _known(scipy.stats.entropy(size, base=2)),
     }
     return pa.table(values, schema=SCHEMA), pa.table(about, schema=OF_ALLELES)
 
@@ -257,7 +257,7 @@ def _by_noise(se: np.ndarray, freedom: np.ndarray) -> np.ndarray:
         welch = of_difference**2 / (variance**2 / freedom + variance[0] ** 2 / freedom[0])
     whole = np.nan_to_num(welch, nan=1).astype(int).clip(1)
     level = CHANCE / max(len(se) - 1, 1)
-    return t.isf(level, np.arange(whole.max() + 1))[whole] * np.sqrt(of_difference)
+    return scipy.stats.t.isf(level, np.arange(whole.max() + 1))[whole] * np.sqrt(of_difference)
 
 
 def tau(size: np.ndarray) -> np.ndarray:

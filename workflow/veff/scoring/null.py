@@ -17,7 +17,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from scipy.stats import false_discovery_control
 
 from veff import tables
 from veff.errors import InputError
@@ -26,7 +25,7 @@ from veff.inputs.identity import Input
 from veff.inputs.identity import sha256 as sha256_of
 from veff.inputs.reference import Reference
 from veff.models.experiment import Experiment
-from veff.scoring import columns, sampling
+from veff.scoring import adjusted, columns, sampling
 from veff.scoring.how import How
 
 METADATA = b"nulls"
@@ -226,8 +225,8 @@ def judge(
             for name, values in against(mine, theirs, active).items():
                 judged[name][rows] = values
         if fdr is not None:
-            adjusted = false_discovery_control(judged["abs_logfc.pval"][of_group])
-            significant[of_group] = adjusted <= fdr
+            pvalues = judged["abs_logfc.pval"][of_group]
+            significant[of_group] = adjusted.q_value(pvalues, np.ones(len(pvalues), bool)) <= fdr
     for name, values in judged.items():
         scores = scores.append_column(name, pa.array(values))
     if fdr is not None:

@@ -5,9 +5,9 @@ from copy import copy
 from pathlib import Path
 
 import torch
-from cherimoya import Cherimoya
 
 from veff.cherimoya.engine import Predictor
+from veff.cherimoya.lean import Cherimoya
 from veff.models.experiment import Experiment
 from veff.scoring import effects, ensemble, windows
 from veff.scoring.how import How

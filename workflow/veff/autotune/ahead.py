@@ -1,0 +1,85 @@
+"""Compile what some work launches, on all cores, before any of it runs.
+
+Triton compiles a kernel when it is first launched, and the configurations of one one after the
+other. Here the work is done once with launches that only note what is to be compiled: its results
+are of no use, and what its course hides from this pass is compiled later, as without it. Threads
+would not do: half of a compilation holds Python's lock.
+"""
+
+import contextlib
+import warnings
+from collections.abc import Callable, Iterator
+from concurrent.futures import Executor, Future
+
+from veff.autotune import forks
+
+
+def compile_all(run: Callable, work: list) -> None:
+    """Compile for each `run(item, "cuda")`, into Triton's cache and this process.
+
+    What fails here, Triton's internals that moved included, fails later with its own message.
+    """
+    with contextlib.suppress(Exception), _only_compiling(), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for item in work:
+            with contextlib.suppress(Exception):
+                run(item, "cuda")
+
+
+@contextlib.contextmanager
+def _only_compiling() -> Iterator[None]:
+    """While this is open, no kernel is launched or timed; at its end each is compiled, in all its
+    configurations."""
+    from triton.runtime import _async_compile
+    from triton.runtime.autotuner import Autotuner
+    from triton.runtime.jit import JITFunction
+
+    launch, tune = JITFunction.run, Autotuner.run
+
+    def note_one(self, *args, grid, warmup, **meta):
+        before = _async_compile.active_mode.set(mode)  # autograd launches from another thread
+        try:
+            return launch(self, *args, grid=grid, warmup=True, **meta)
+        finally:
+            _async_compile.active_mode.reset(before)
+
+    def note_each(self, *args, **meta):
+        self.nargs = dict(zip(self.arg_names, args, strict=False))
+        for config in self.prune_configs(meta):
+            self.fn.run(*args, **meta, **config.all_kwargs())
+
+    noted = _Noted()
+    with _async_compile.AsyncCompileMode(noted, ignore_errors=True) as mode:
+        try:
+            JITFunction.run, Autotuner.run = note_one, note_each
+            yield
+        finally:
+            JITFunction.run, Autotuner.run = launch, tune
+            noted.compile()
+
+
+class _Noted(Executor):
+    """Compilations that are made all at once: in forks, which leave them in Triton's cache, and
+    then here, where each is read from there."""
+
+    def __init__(self):
+        self._calls: list[tuple[Callable, Future]] = []
+
+    def submit(self, call: Callable) -> Future:
+        self._calls.append((call, Future()))
+        return self._calls[-1][1]
+
+    def compile(self) -> None:
+        forks.on_all_cores([lambda call=call: _built(call()) for call, _ in self._calls])
+        for call, future in self._calls:
+            try:
+                future.set_result(call())
+            except Exception as error:
+                future.set_exception(error)
+
+
+def _built(kernel) -> None:
+    """Have the launcher of a compiled kernel built too, with a C compiler."""
+    from triton.runtime import driver
+
+    driver.active.launcher_cls(kernel.src, kernel.metadata)
