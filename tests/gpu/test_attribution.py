@@ -33,7 +33,8 @@ def test_attributions_are_those_of_the_cpu():
     found = {}
     for device in ("cpu", "cuda"):
         model = checkpoint.load(DEMO / "models/cellA.fold0.torch").to(device)
-        found[device] = attribution.attributions(model, bases, 0, device, 4)
+        references = attribution.shuffled(bases[0], 4)
+        found[device] = attribution.attributions(model, bases, 0, device, references)
     scale = np.abs(found["cpu"]).max()
     # The fused blocks multiply in bf16 on a GPU.
     assert found["cuda"] == pytest.approx(found["cpu"], abs=0.05 * scale)
@@ -49,8 +50,8 @@ def test_a_second_process_benchmarks_nothing(tmp_path):
         "bases = np.random.default_rng(1).choice(np.frombuffer(b'ACGT', np.uint8), (2, 2114))",
         f"path = {str(DEMO / 'models/cellB.fold1.torch')!r}",
         "if sys.argv[1] == 'exercise': warmup.exercise(work, 'cuda')",
-        "else: attribution.attributions("
-        "checkpoint.load(path).to('cuda'), bases, 0, 'cuda', work['batch_size'])",
+        "else: attribution.attributions(checkpoint.load(path).to('cuda'), bases, 0, 'cuda', "
+        "attribution.shuffled(bases[0], work['batch_size']))",
         "print(json.dumps(ledger.counts()))",
     ]
     variables = {

@@ -1,7 +1,8 @@
-"""What is compiled, launched and timed by `ahead.compile_all`, and what is then left to do.
+"""What is compiled and launched by `ahead.compile_all`, what is then left to do, and how much of
+it where the fastest configuration is known.
 
-`in_advance.py FOLDER` prints [[compilations, launches, benchmarks], ...] as JSON: after the call,
-after the work itself, and after other work. Real Triton, its real files, the stand-in driver.
+`in_advance.py FOLDER` prints {step: [compilations, launches]} as JSON, and what was chosen of what
+is known. Real Triton, its real files, the stand-in driver.
 """
 
 import json
@@ -17,14 +18,14 @@ import kernel
 import torch
 
 import standin
-from veff.autotune import ahead, ledger
+from veff.autotune import ahead, known, ledger
 
 autograd = ThreadPoolExecutor(1)  # launches from a thread of its own, too
 
 
-def counts():
-    done = ledger.counts()
-    return [done["compile_misses"], len(standin.launches), done["benchmarks"]]
+def counts(before=(0, 0)):
+    now = ledger.counts()["compile_misses"], len(standin.launches)
+    return [b - a for a, b in zip(before, now, strict=True)]
 
 
 def run(n, device):
@@ -35,8 +36,22 @@ def run(n, device):
 
 standin.activate()
 ahead.compile_all(run, [64, 63])
-found = [counts()]
-for n in (63, 1):
+found = {"ahead": counts()}
+for step, n in {"work": 63, "other work": 1}.items():
+    before = counts()
     run(n, "cuda")
-    found.append(counts())
+    found[step] = counts(before)
+
+second = str(kernel.CONFIGS[1])
+# The stand-in's times are from 0 to 1.
+table = [{"key": [str(n), "torch.float32"], "config": second, "ms": n - 61} for n in (62, 61)]
+known._gpu, known._table = lambda: "a GPU", lambda: {"a GPU": {"double": table}}
+for step, n in {"known": 62, "known, but slow here": 61}.items():
+    ahead.compile_all(run, [n])
+    before = counts()
+    with known.trusted():
+        run(n, "cuda")
+    found[step] = counts(before)
+    if n == 62:
+        found["chosen"] = str(kernel.double.best_config) == second
 print(json.dumps(found))

@@ -221,6 +221,21 @@ def test_standin_strict_fails_before_a_benchmark_of_a_shape_that_is_not_cached(w
     assert "benchmark\n" not in log.splitlines(keepends=True)
 
 
+def test_standin_a_benchmark_begins_with_what_a_seed_for_other_work_chose(warmed, tmp_path):
+    _, run, _ = warmed
+    shutil.copytree(run, tmp_path / "run")
+    more = [SHAPE, {**SHAPE, "n_layers": 4}]
+    report = finish(start(tmp_path / "disk", [tmp_path / "run"], work=more, runs=[SHAPE]))
+    assert report["node"] == "benchmarked"
+    # The times are made up, so that another benchmark would have left others.
+    seeds.Seed(next(run.iterdir())).unpack(tmp_path / "first")
+    chosen, first = (
+        sorted(file.read_bytes() for file in cache.glob("*/*.autotune.json"))
+        for cache in (the_cache(tmp_path / "disk"), tmp_path / "first")
+    )
+    assert chosen == first
+
+
 def test_standin_each_gpu_kind_has_its_own_seed(warmed, tmp_path):
     _, run, _ = warmed
     (path,) = run.iterdir()

@@ -11,7 +11,12 @@ import warnings
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, Future
 
-from veff.autotune import forks
+from veff import forks
+from veff.autotune import known
+
+
+class _Undecided(Exception):
+    """No choice is cached; `args[0]` are the configurations that will be timed."""
 
 
 def compile_all(run: Callable, work: list) -> None:
@@ -28,13 +33,13 @@ def compile_all(run: Callable, work: list) -> None:
 
 @contextlib.contextmanager
 def _only_compiling() -> Iterator[None]:
-    """While this is open, no kernel is launched or timed; at its end each is compiled, in all its
-    configurations."""
+    """While this is open, no kernel is launched or timed; at its end each is compiled, in the
+    configuration chosen for it or in all that will be timed."""
     from triton.runtime import _async_compile
     from triton.runtime.autotuner import Autotuner
     from triton.runtime.jit import JITFunction
 
-    launch, tune = JITFunction.run, Autotuner.run
+    launch, tune, check = JITFunction.run, Autotuner.run, Autotuner.check_disk_cache
 
     def note_one(self, *args, grid, warmup, **meta):
         before = _async_compile.active_mode.set(mode)  # autograd launches from another thread
@@ -44,17 +49,28 @@ def _only_compiling() -> Iterator[None]:
             _async_compile.active_mode.reset(before)
 
     def note_each(self, *args, **meta):
-        self.nargs = dict(zip(self.arg_names, args, strict=False))
-        for config in self.prune_configs(meta):
-            self.fn.run(*args, **meta, **config.all_kwargs())
+        try:
+            tune(self, *args, **meta)
+        except _Undecided as undecided:
+            for config in undecided.args[0]:
+                self.fn.run(*args, **meta, **config.all_kwargs())
+
+    def decided(self, key, configs, _):
+        def undecided():
+            found = known.of(self.base_fn.__name__, key, configs)
+            raise _Undecided(found[:1] if found else configs)
+
+        return check(self, key, configs, undecided)
 
     noted = _Noted()
     with _async_compile.AsyncCompileMode(noted, ignore_errors=True) as mode:
         try:
             JITFunction.run, Autotuner.run = note_one, note_each
+            Autotuner.check_disk_cache = decided
             yield
         finally:
             JITFunction.run, Autotuner.run = launch, tune
+            Autotuner.check_disk_cache = check
             noted.compile()
 
 

@@ -10,6 +10,7 @@ import errno
 import logging
 import os
 import shutil
+from collections.abc import Iterable
 from pathlib import Path
 
 from veff.autotune import fingerprint, ledger, node, seeds, warm
@@ -60,7 +61,8 @@ def _in(root: Path, gpu: Gpu, settings: dict, work: list[dict], places: list[Pat
                         "autotune: strict forbids a benchmark: run the rule setup on such a node"
                     )
                 how = "benchmarked"
-                seed = _benchmark(scratch, mark, work)
+                alike = seeds.alike([*wanted, *node.kept(root)], mark)
+                seed = _benchmark(scratch, mark, work, alike)
             seed = _publish(seed, places)
             if not _holds(root, seed):
                 _restore(seed, _folder(root, seed), scratch)
@@ -85,11 +87,13 @@ def _holds(root: Path, seed: Seed) -> bool:
     return False
 
 
-def _benchmark(scratch: Path, mark: dict, work: list[dict]) -> Seed:
-    """Warm in `scratch`, and pack what a job needs of it."""
+def _benchmark(scratch: Path, mark: dict, work: list[dict], alike: Iterable[Seed]) -> Seed:
+    """Warm in `scratch`, from what seeds for other work decided, and pack what a job needs."""
     log.warning("autotune: benchmarking for %s; this takes a minute", mark["GPU"])
     cache = scratch / "triton"
     cache.mkdir(parents=True)
+    for seed in alike:
+        seed.unpack(cache)
     done = warm.warm(cache, work)
     return seeds.pack(
         cache,

@@ -97,8 +97,8 @@ class Seed:
         return self
 
     def unpack(self, folder: Path) -> None:
-        """Write the files into `folder`, which is not there yet."""
-        folder.mkdir()
+        """Write the files into `folder`, beside or over what is there."""
+        folder.mkdir(exist_ok=True)
         for entry, data in self._entries():
             (folder / entry).parent.mkdir(exist_ok=True)
             (folder / entry).write_bytes(data)
@@ -185,6 +185,16 @@ def find(
     for reason in reasons:
         log.log(level, "autotune: a seed does not fit: %s", reason)
     return None
+
+
+def alike(places: Iterable[Path], fingerprint: dict) -> Iterator[Seed]:
+    """The undamaged seeds in `places` for any work in this environment, the first ones last: what
+    they hold of the same kernel is to be theirs."""
+    for path in reversed(_archives(places)):
+        with contextlib.suppress(*BAD):
+            seed = Seed(path).check()
+            if seed.fingerprint == fingerprint:
+                yield seed
 
 
 def publish(seed: Seed, folder: Path) -> Seed:

@@ -10,26 +10,28 @@ from veff.errors import InputError
 
 
 def attributions(
-    model: Cherimoya, bases: np.ndarray, group: int, device: torch.device | str, shuffles: int
+    model: Cherimoya,
+    bases: np.ndarray,
+    group: int,
+    device: torch.device | str,
+    references: torch.Tensor,
 ) -> np.ndarray:
     """DeepLIFT/SHAP attributions of the log-count for two windows, float32 [2, L].
 
     `bases` is uint8 [2, L] of A, C, G and T in ASCII. Both windows are compared with the same
-    dinucleotide shuffles, those of the first, so that the sums of the two rows differ by as much
-    as the log-counts (natural logs of 1 + count) do.
+    `references` [n, 4, L], as `one_hot` makes them, so that the sums of the two rows differ by as
+    much as the log-counts (natural logs of 1 + count) do.
 
     Raises InputError where Cherimoya's kernels would spoil a gradient while they are autotuned.
     """
     refuse_spoiled_gradients()
-    one_hot = (bases[:, None] == np.frombuffer(b"ACGT", np.uint8)[:, None]).astype(np.float32)
-    x = torch.from_numpy(one_hot)
     found = deep_lift_shap(
         model,
-        x,
+        one_hot(bases),
         group=group,
         # Constant, since Triton benchmarks each number of rows on its own.
-        batch_size=shuffles,
-        references=dinucleotide_shuffle(x[:1], n=shuffles, random_state=0).expand(2, -1, -1, -1),
+        batch_size=len(references),
+        references=references.expand(2, -1, -1, -1),
         device=device,
         # The fast path is compiled by Inductor, which keeps no choice between processes.
         fast=False,
@@ -47,3 +49,14 @@ def refuse_spoiled_gradients() -> None:
             f"{cheri.__file__}: this Cherimoya's first gradients are wrong, so nothing can be "
             "attributed: install 0.3.1 or later, or set top: {n: 0}"
         )
+
+
+def shuffled(bases: np.ndarray, n: int) -> torch.Tensor:
+    """`n` dinucleotide shuffles of a window, uint8 [L], as `one_hot` makes them."""
+    return dinucleotide_shuffle(one_hot(bases[None]), n=n, random_state=0)[0]
+
+
+def one_hot(bases: np.ndarray) -> torch.Tensor:
+    """float32 [n, 4, L] of uint8 [n, L]."""
+    letters = np.frombuffer(b"ACGT", np.uint8)
+    return torch.from_numpy((bases[:, None] == letters[:, None]).astype(np.float32))

@@ -230,8 +230,9 @@ def _attributions(folds: Folds, bases: np.ndarray, group: int, shuffles: int) ->
     """The mean over the folds, and over the strands where the run predicts for both."""
 
     def over_folds(bases: np.ndarray) -> np.ndarray:
+        references = attribution.shuffled(bases[0], shuffles)
         found = [
-            attribution.attributions(one.model, bases, group, one.device, shuffles)
+            attribution.attributions(one.model, bases, group, one.device, references)
             for one in folds.predictors
         ]
         return np.mean(found, 0)
