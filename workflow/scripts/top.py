@@ -37,6 +37,7 @@ with job.logged(snakemake.log[0], snakemake.resources.attempt):
         how,
         batch_size=setup["batch_size"],
         shuffles=params.top["shuffles"],
+        proofs=Path(files.setup).parents[1] / "proofs",
     )
     top.write(
         explained,
@@ -47,6 +48,7 @@ with job.logged(snakemake.log[0], snakemake.resources.attempt):
         profiles_out=Path(output.profiles),
         attributions_out=Path(output.attributions),
         marks=wanted and Marks(Path(files.hits), motifset.read(wanted)),
+        processes=snakemake.threads,
     )
     sums.write(output.profiles)
     record = provenance.job(

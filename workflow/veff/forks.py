@@ -17,10 +17,15 @@ def die_with_parent() -> None:
         ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
 
 
+def pool(n: int) -> ProcessPoolExecutor:
+    """`n` forks that make calls."""
+    return ProcessPoolExecutor(n, _FORK, die_with_parent)
+
+
 def forked(function: Callable, *arguments):
     """What `function` returns, or raises, in a fork."""
-    with ProcessPoolExecutor(1, _FORK, die_with_parent) as pool:
-        return pool.submit(function, *arguments).result()
+    with pool(1) as one:
+        return one.submit(function, *arguments).result()
 
 
 def on_all_cores(calls: Sequence[Callable[[], object]]) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from veff import tables
+from veff import forks, tables
 from veff.atomic import aside
 from veff.inputs.reference import Reference
 from veff.motifs.marks import Marks
@@ -26,26 +26,31 @@ def write(
     profiles_out: Path,
     attributions_out: Path,
     marks: Marks | None = None,
+    processes: int = 1,
 ) -> None:
-    """Write all that is kept of each explanation, one after the other.
+    """Write all that is kept of each explanation, one after the other; so many `processes` draw.
 
     Figures are named by the number of the allele in the input (`allele_id`), as are the folders
     of its tracks; `marks` are the motifs that they show. `fasta` is the file of the reference.
     """
     profiles, attributions = [explain.profiles([])], [explain.table([])]
-    written = []
+    written, figures_ = [], []
     with ExitStack() as stack:
         drawn, tracked = (stack.enter_context(aside(path)) for path in (figures_out, tracks_out))
+        drawing = stack.enter_context(forks.pool(processes))
         drawn.mkdir(parents=True)
         tracked.mkdir(parents=True)
         for one in explained:
             number = one.allele["allele_id"]
             mark = marks.of(one) if marks else None
-            figures.draw(one, drawn / f"{number}.png", drawn / f"{number}.svg", mark)
+            paths = drawn / f"{number}.png", drawn / f"{number}.svg"
+            figures_.append(drawing.submit(figures.draw, one, *paths, mark))
             written.append(tracks.write(tracked, one, reference))
             profiles.append(explain.profiles([one]))
             attributions.append(explain.table([one]))
-            logging.info("%d: drawn", number)
+            logging.info("%d: explained", number)
+        for figure in figures_:
+            figure.result()
         tracks.browse(tracked, written, reference, fasta)
         tables.write_parquet(profiles_out, [pa.concat_tables(profiles)])
         tables.write_parquet(attributions_out, [pa.concat_tables(attributions)])

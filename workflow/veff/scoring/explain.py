@@ -115,12 +115,13 @@ def explain(
     *,
     batch_size: int,
     shuffles: int,
+    proofs: Path | None = None,
 ) -> Iterator[Explanation]:
     """An explanation for each row of the summary, by the experiment of its largest effect.
 
     They come experiment by experiment. `scoreable` is the prepared table and `experiments` are
     all of the run. A prediction has the shape of a scoring job's, and is made by the same
-    functions.
+    functions. `proofs` is a folder, see `engine.Predictor`.
     """
     device = engine.device(how.device)
     ids = pa.array([row["allele_id"] for row in rows], pa.int64())
@@ -130,7 +131,7 @@ def explain(
     rows = sorted(rows, key=lambda row: row["max_experiment"])
     for name, alleles in groupby(rows, lambda row: row["max_experiment"]):
         models = [checkpoint.load(fold.path, fold.sha256) for fold in by_name[name].folds]
-        folds = Folds(by_name[name], models, how, device, batch_size)
+        folds = Folds(by_name[name], models, how, device, batch_size, proofs)
         for row in alleles:
             place = places[row["allele_id"]]
             answering = folds
