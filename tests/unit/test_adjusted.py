@@ -3,6 +3,7 @@
 import numpy as np
 import pyarrow as pa
 import pytest
+from scipy.stats import false_discovery_control
 
 from veff.scoring.adjusted import family_wise, q_value
 from veff.scoring.maxima import MaxNull
@@ -81,3 +82,12 @@ def test_lists_over_many_correlated_experiments_keep_their_errors(planted):
     assert discoveries <= 0.05 + above
     assert family > 0.01  # it is not kept by listing nothing
     assert discoveries > 0.005
+
+
+@pytest.mark.parametrize("m", [1, 2, 7, 1000])
+def test_q_values_are_those_of_scipy_s_false_discovery_control(m):
+    rng = np.random.default_rng(m)
+    for power in (1, 3, 8):
+        # Of few values, so that many are equal.
+        p = (np.ceil(1000 * rng.random(m) ** power) / 1000).clip(1e-3)
+        assert np.array_equal(q_value(p, np.ones(m, bool)), false_discovery_control(p))
