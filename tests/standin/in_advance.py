@@ -42,9 +42,9 @@ for step, n in {"work": 63, "other work": 1}.items():
     run(n, "cuda")
     found[step] = counts(before)
 
-second = str(kernel.CONFIGS[1])
+second = known.plain(kernel.CONFIGS[1])
 # The stand-in's times are from 0 to 1.
-table = [{"key": [str(n), "torch.float32"], "config": second, "ms": n - 61} for n in (62, 61)]
+table = [{"key": [n, "torch.float32"], "config": second, "ms": n - 61} for n in (62, 61)]
 known._gpu, known._table = lambda: "a GPU", lambda: {"a GPU": {"double": table}}
 for step, n in {"known": 62, "known, but slow here": 61}.items():
     ahead.compile_all(run, [n])
@@ -53,5 +53,5 @@ for step, n in {"known": 62, "known, but slow here": 61}.items():
         run(n, "cuda")
     found[step] = counts(before)
     if n == 62:
-        found["chosen"] = str(kernel.double.best_config) == second
+        found["chosen"] = known.plain(kernel.double.best_config) == second
 print(json.dumps(found))

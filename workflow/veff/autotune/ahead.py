@@ -34,7 +34,7 @@ def compile_all(run: Callable, work: list) -> None:
 @contextlib.contextmanager
 def _only_compiling() -> Iterator[None]:
     """While this is open, no kernel is launched or timed; at its end each is compiled, in the
-    configuration chosen for it or in all that will be timed."""
+    configuration chosen for it, or in all, for the arguments that these will be timed with."""
     from triton.runtime import _async_compile
     from triton.runtime.autotuner import Autotuner
     from triton.runtime.jit import JITFunction
@@ -55,10 +55,14 @@ def _only_compiling() -> Iterator[None]:
             for config in undecided.args[0]:
                 self.fn.run(*args, **meta, **config.all_kwargs())
 
+    met = set()
+
     def decided(self, key, configs, _):
         def undecided():
             found = known.of(self.base_fn.__name__, key, configs)
-            raise _Undecided(found[:1] if found else configs)
+            again = (self, key) in met
+            met.add((self, key))
+            raise _Undecided(found[:1] if found else () if again else configs)
 
         return check(self, key, configs, undecided)
 

@@ -1,8 +1,8 @@
 """Which configuration of a kernel is the fastest on a GPU model that was measured?
 
-`known.json` has, for each of these models, {kernel: [{"key": Triton's key, "config": the
-configuration, "ms": what it took}]}: `tests/bench/known_choices.py` wrote it. A choice is taken
-where one timing confirms it, in place of one of each configuration.
+`known.json` has, for each of these models, {kernel: [{"key": Triton's key, "config": what of the
+configuration decides, "ms": what it took}]}; `tests/bench/known_choices.py` writes it from a run's
+seeds. A choice is taken where one timing confirms it, in place of one of each configuration.
 """
 
 import contextlib
@@ -13,17 +13,23 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 TABLE = Path(__file__).with_name("known.json")
+LAUNCH = ("num_warps", "num_stages", "maxnreg")
 SLACK = 1.5  # how many times what it took a choice may take and still be one
 
 
 def of(kernel: str, key: Sequence, configs: Sequence) -> tuple | None:
     """The configuration of these that is known to be the fastest on this GPU, and its ms."""
     for one in _table().get(_gpu(), {}).get(kernel, ()):
-        if one["key"] == [str(part) for part in key]:
+        if one["key"] == list(key):
             for config in configs:
-                if str(config) == one["config"]:
+                if plain(config) == one["config"]:
                     return config, one["ms"]
     return None
+
+
+def plain(config) -> dict:
+    """What decides of a Triton configuration."""
+    return config.kwargs | {name: getattr(config, name) for name in LAUNCH}
 
 
 @contextlib.contextmanager

@@ -2,9 +2,7 @@
 
 On an NVIDIA GPU the fast engine is this project's own kernels (`kernels`), taken for a checkpoint
 where they are no further from a float64 forward than Cherimoya's own kernels are (`proof`). On a
-CPU it calls the checkpoint's own first convolution and Cheri blocks and makes the profile head a
-matrix product over the T + 74 positions that the output needs, instead of a 75-tap convolution
-over all L. Where it cannot be taken, Cherimoya's own forward takes its place.
+CPU it is `processor`. Where it cannot be taken, Cherimoya's own forward takes its place.
 """
 
 import importlib.util
@@ -18,7 +16,7 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 
-from veff.cherimoya import proof
+from veff.cherimoya import processor, proof
 from veff.cherimoya.lean import Cherimoya, ControlWrapper, cheri
 from veff.cherimoya.memory import HEAD_TAPS, fallback
 from veff.errors import InputError
@@ -56,8 +54,8 @@ class Predictor:
     batch_size : the number of windows in every call of `predict`.
     proofs : on a GPU, a folder where what the proof of a checkpoint needs is kept, if any.
 
-    On a GPU the fast engine has the weights that the model had when this was made. Control tracks
-    are zeros, as in Cherimoya's `ControlWrapper`.
+    The fast engine has the weights that the model had when this was made. Control tracks are
+    zeros, as in Cherimoya's `ControlWrapper`.
 
     A row has the same bits wherever it stands in a batch. On a CPU each row goes through the
     model alone and on one thread, `torch.get_num_threads()` rows at a time: a window's activations
@@ -94,7 +92,7 @@ class Predictor:
         self.engine = engine
         self._precision = precision
         self._asked = engine
-        self._network = self._wide = None  # of the fast engine on a GPU: its kernels
+        self._network = self._wide = None  # of the fast engine; on a GPU the kernels
         self._on_gpu = on_gpu(self.device)
         self._pass_size = batch_size if self._on_gpu else 1
         self._acgt = torch.tensor(list(b"ACGT"), dtype=torch.uint8, device=self.device)
@@ -162,7 +160,9 @@ class Predictor:
 
     @torch.no_grad()  # here, since the switch is each thread's own
     def _forward(self, bases: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        return self._fast(bases) if self.engine == "fast" else self._own(bases)
+        if self.engine != "fast":
+            return self._own(bases)
+        return self._by_kernels(bases) if self._on_gpu else self._network(bases)
 
     def _one_hot(self, bases: torch.Tensor) -> torch.Tensor:
         return (bases.unsqueeze(1) == self._acgt.unsqueeze(1)).float()
@@ -177,14 +177,6 @@ class Predictor:
         ):
             logits, log_counts = ControlWrapper(self.model)(self._one_hot(bases))
         return logits.float(), log_counts.float()
-
-    def _fast(self, bases: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        if self._on_gpu:
-            return self._by_kernels(bases)
-        x = self._stem(bases)
-        for block in self.model.blocks:
-            x = block(x)
-        return self._profile_head(x), self._count_head(x)
 
     def _by_kernels(self, bases: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         logits, log_counts = self._network(bases)
@@ -210,40 +202,6 @@ class Predictor:
         from veff.cherimoya.kernels import Network  # needs Triton, which may be missing on a CPU
 
         return Network(self.model, self.geometry, stream)
-
-    def _stem(self, bases: torch.Tensor) -> torch.Tensor:
-        """The first convolution and its activation, [n, L] to [n, L, filters]."""
-        x = self.model.iconv(self._one_hot(bases)).transpose(1, 2)
-        # The activation writes the layout that the blocks read: a copy less.
-        out = torch.empty(x.shape, dtype=x.dtype, device=x.device)
-        return torch.ops.aten.gelu.out(x, approximate=self.model.igelu.approximate, out=out)
-
-    def _profile_head(self, x: torch.Tensor) -> torch.Tensor:
-        """The last convolution where it is needed, [n, L, filters] to [n, channels, T]."""
-        n, length, filters = x.shape
-        conv = self.model.fconv
-        channels = conv.out_channels
-        first = self.geometry.trimming - HEAD_TAPS // 2
-        x = x[:, first : length - first].float()
-        # What each tap makes of each position: [n, channels x taps, T + taps - 1]. The filters
-        # that see control tracks see zeros.
-        weight = conv.weight[:, :filters].transpose(1, 2).flatten(0, 1)
-        products = torch.bmm(weight.expand(n, -1, -1), x.transpose(1, 2))
-        # An output is the sum along a diagonal: tap k at position t + k.
-        width = products.shape[-1]
-        diagonals = products.as_strided(
-            (n, channels, HEAD_TAPS, width - HEAD_TAPS + 1),
-            (channels * HEAD_TAPS * width, HEAD_TAPS * width, width + 1, 1),
-        )
-        return diagonals.sum(2) + conv.bias.unsqueeze(-1)
-
-    def _count_head(self, x: torch.Tensor) -> torch.Tensor:
-        """The counts' linear layer over the mean of the output's positions, [n, groups]."""
-        _, length, filters = x.shape
-        trimming = self.geometry.trimming
-        mean = x[:, trimming : length - trimming].mean(1, dtype=torch.float32)
-        # A control track of zeros adds log(1 + 0).
-        return F.linear(mean, self.model.linear.weight[:, :filters], self.model.linear.bias)
 
     def _prove(self, proofs: Path | None) -> None:
         """Give way to Cherimoya's own forward where the fast engine is not as good."""
@@ -292,6 +250,7 @@ class Predictor:
     def _compare(self) -> None:
         """On a CPU, see whether the engines agree but for the order of their sums."""
         bases = torch.from_numpy(proof.sample(2, self.geometry.input_length))
+        self._network = processor.Network(self.model, self.geometry)
         outputs = {}
         for self.engine in ("cherimoya", "fast"):
             outputs[self.engine] = self._predict(bases)
