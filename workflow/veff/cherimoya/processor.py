@@ -13,7 +13,8 @@ from veff.cherimoya.lean import Cherimoya, cheri
 from veff.models.architecture import Geometry
 
 ACGT = torch.tensor(list(b"ACGT"), dtype=torch.uint8)
-PACKED = hasattr(torch.ops.mkldnn, "_linear_pointwise")  # what torch.compile uses
+# The product that torch.compile uses.
+PACKED = torch.backends.mkldnn.is_available() and hasattr(torch.ops.mkldnn, "_linear_pointwise")
 
 
 class Network:
