@@ -129,6 +129,7 @@ class Run:
             "models": models,
             "alleles": {"statuses": {"ok": self.n, "symbolic": 1, "too_long": 0}},
             "setup": {"b1": {"gpu": "NVIDIA H200", "node": "warm", "seed": "ab"}},
+            "store": {"found": 0, "scored": 0, "devices": {}},
             "scoring": {
                 "jobs": 4,
                 "devices": {"NVIDIA H200": 4},

@@ -7,6 +7,7 @@ RECORD = {
     "duplicates": [["x: a.torch", "y: a.torch"]],
     "stranded": list("abcdefg"),
     "scoring": {"devices": {"CPU": 2}, "autotune": {"benchmarks": 0, "jobs": 2}},
+    "store": {"found": 0, "scored": 0, "devices": {}},
 }
 
 

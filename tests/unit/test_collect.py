@@ -273,7 +273,8 @@ def test_no_scoreable_allele_gives_empty_tables_with_all_columns(tmp_path):
 
 
 def test_parts_are_dealt_out_bundle_after_bundle():
-    assert by_bundle(["0.0", "1.0", "0.1", "1.1"], 2) == [["0.0", "1.0"], ["0.1", "1.1"]]
+    parts = ["stored.a.parquet", "0.a.parquet", "1.a.parquet", "0.b.parquet"]
+    assert by_bundle(parts) == [parts[:3], parts[3:]]
 
 
 def truncate(path):

@@ -202,7 +202,7 @@ def test_names_that_are_cut_alike_stay_apart():
 
 def test_a_run_on_two_gpu_models_says_so_and_a_run_on_one_does_not():
     def said(**devices):
-        return provenance.mixed({"scoring": {"devices": devices}})
+        return provenance.mixed({"scoring": {"devices": devices}, "store": {"devices": {}}})
 
     assert said(H200=4) == ""
     assert said(H200=4, H100=8).startswith("scored on H100 (8 jobs), H200 (4 jobs): ")

@@ -1,5 +1,8 @@
 """What a run does when it is cut differently, killed, fed nothing, or told nonsense."""
 
+import csv
+import gzip
+import json
 import os
 import re
 import shutil
@@ -107,16 +110,52 @@ def test_a_second_run_has_nothing_to_do(done):
     assert "Nothing to be done" in done.run(**done.files, haplotypes="true")
 
 
-def test_a_null_outlives_its_run_and_does_not_change_with_the_variants(done):
-    (null,) = (done.folder / "kept").iterdir()
-    made = null.stat().st_mtime_ns
-    lines = done.folder.joinpath("small.vcf").read_text().splitlines(keepends=True)
-    fewer = done.write("fewer.vcf", "".join(lines[:-9]))
-    done.run("other/scores.parquet", **done.files | {"variants": fewer.name}, outdir="other")
-    assert [path.stat().st_mtime_ns for path in (done.folder / "kept").iterdir()] == [made]
-    one, other = (pq.read_table(done.folder / d / "scores.parquet") for d in ("out", "other"))
+@pytest.fixture(scope="module")
+def fewer(one_run, tmp_path_factory):
+    """That run, and beside it another on nine alleles fewer, which founded a store."""
+    folder = tmp_path_factory.mktemp("fewer")
+    shutil.copytree(one_run.folder, folder, symlinks=True, dirs_exist_ok=True)
+    project = Project(folder)
+    project.files = one_run.files
+    (null,) = (folder / "kept").iterdir()
+    project.made = null.stat().st_mtime_ns
+    lines = folder.joinpath("small.vcf").read_text().splitlines(keepends=True)
+    project.write("fewer.vcf", "".join(lines[:-9]))
+    other = project.files | {"variants": "fewer.vcf", "outdir": "other", "store": "store"}
+    project.run("other/scores.parquet", **other)
+    return project
+
+
+def test_a_null_outlives_its_run_and_does_not_change_with_the_variants(fewer):
+    made = [path.stat().st_mtime_ns for path in (fewer.folder / "kept").iterdir()]
+    assert made == [fewer.made]
+    one, other = (pq.read_table(fewer.folder / d / "scores.parquet") for d in ("out", "other"))
     assert len(other) == len(one) - 9
     assert other == one.slice(0, len(other))
+
+
+def test_scores_of_another_run_come_from_the_store_with_the_bytes_of_computed_ones(fewer):
+    whole = results(fewer.outdir)
+    stored = fewer.files | {"store": "store", "outdir": "stored", "chunk_size": 6}
+    targets = [f"stored/{name}" for name in (*RESULTS, "closing.txt")]
+    said = fewer.run(*targets, **stored)
+    assert "8 of 17 scores (alleles x experiments) are in the store" in said
+    outdir = fewer.folder / "stored"
+    assert results(outdir) == whole
+    jobs = [json.loads(path.read_text()) for path in (outdir / "parts/jobs").iterdir()]
+    assert sorted(job["alleles"] for job in jobs) == [3, 6]
+    assert "store: 8 scores found, 9 computed" in (outdir / "closing.txt").read_text()
+
+    said = fewer.run("store_lookup", "store_export", **stored)
+    assert "store: 17 of 17 scores found" in said
+    assert "score" not in {line.split()[0] for line in said.splitlines() if line}
+    scores = pq.read_table(outdir / "scores.parquet").to_pylist()
+    with gzip.open(outdir / "store_lookup.tsv.gz", "rt") as handle:
+        rows = list(csv.DictReader(handle, delimiter="\t"))
+    assert [float(row["logfc"]) for row in rows] == [row["logfc"] for row in scores]
+    with pysam.VariantFile(str(outdir / "store.vcf.gz")) as records:
+        exported = {(r.chrom, r.pos, r.ref, r.alts[0]) for r in records}
+    assert exported == {(r["chrom"], r["pos"], r["ref"], r["alt"]) for r in scores}
 
 
 def test_without_nulls_there_are_scores_and_nothing_made_from_nulls(done):

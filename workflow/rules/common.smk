@@ -68,6 +68,7 @@ BUNDLES = sheet.bundles(
 PARTITIONED = len(EXPERIMENTS) > plan.EXPERIMENTS_A_FILE
 NULLS = {} if config["nulls"] == "none" else config["nulls"]
 TOP = config["top"]["n"]
+STORE = config["store"]
 MOTIF_FILE = config["motifs"]["set"] if config["motifs"]["set"] != "jaspar" else None
 HAPLOTYPES = config["haplotypes"]
 OF_HAPLOTYPES = f"{OUT}/parts/haplotypes"
@@ -253,24 +254,52 @@ def to_read(name):
     return resources.text(os.path.getsize(config[name]) / 1e6)
 
 
+def looked_up():
+    """What is known of each bundle's scores in the store, by its name, once all were looked up.
+
+    Without a store there is nothing to know. No GPU is used before.
+    """
+    return {
+        bundle: atomic.read_json(checkpoints.stored.get(bundle=bundle).output.record)
+        for bundle in (BUNDLES if STORE else ())
+    }
+
+
+def stored(wildcards):
+    """The records of what the store has: all are made at once."""
+    return [
+        f"{OUT}/parts/stored/{bundle}.json" for bundle in (BUNDLES if STORE else ())
+    ]
+
+
 def parts(kind):
-    """The parts of this kind of all scoring jobs: for each bundle, its chunks in order."""
+    """The parts of this kind: what comes from the store, and those of all scoring jobs."""
 
     def of(wildcards):
         prepared = atomic.read_json(checkpoints.prepare.get().output.summary)
+        found = looked_up()
         if len(PLANS) == 1:  # the alleles were counted while the run runs
             say_plan()
-        return parts_of(f"{OUT}/parts", kind, prepared["chunks"])
+        chunks = {
+            bundle: found[bundle]["chunks"] if found else prepared["chunks"]
+            for bundle in BUNDLES
+        }
+        had = [
+            f"{OUT}/parts/{kind}/stored.{bundle}.parquet"
+            for bundle in found
+            if kind != "jobs" and found[bundle]["found"]
+        ]
+        return [*had, *parts_of(f"{OUT}/parts", kind, chunks)]
 
     return of
 
 
 def parts_of(folder, kind, chunks):
-    """The parts of this kind in a folder: for each bundle, so many chunks in order."""
+    """The parts of this kind in a folder: for each bundle, its number of chunks in order."""
     return [
         f"{folder}/{kind}/{chunk}.{bundle}.{'json' if kind == 'jobs' else 'parquet'}"
-        for bundle in BUNDLES
-        for chunk in range(chunks)
+        for bundle, n in chunks.items()
+        for chunk in range(n)
     ]
 
 
@@ -282,7 +311,7 @@ def haplotype_parts(kind):
             return []
         planned = atomic.read_json(checkpoints.plan_haplotypes.get().output.summary)
         say_once(planned["words"])
-        return parts_of(OF_HAPLOTYPES, kind, planned["chunks"])
+        return parts_of(OF_HAPLOTYPES, kind, dict.fromkeys(BUNDLES, planned["chunks"]))
 
     return of
 
@@ -295,9 +324,19 @@ def edit_parts(kind):
             return []
         planned = atomic.read_json(checkpoints.plan_edits.get().output.summary)
         say_once(f"plan: {planned['edits']:,} edits to be scored")
-        return parts_of(OF_EDITS, kind, planned["chunks"])
+        return parts_of(OF_EDITS, kind, dict.fromkeys(BUNDLES, planned["chunks"]))
 
     return of
+
+
+def setups(wildcards):
+    """What is set up, for the bundles that have something to score."""
+    found = looked_up()
+    return [
+        f"{OUT}/autotune/{bundle}.json"
+        for bundle in BUNDLES
+        if not found or found[bundle]["chunks"] or NULLS or HAPLOTYPES or EDITED
+    ]
 
 
 def random_snvs():
@@ -327,6 +366,7 @@ def nulls(extension):
 
     def of(wildcards):
         prepared = atomic.read_json(checkpoints.prepare.get().output.summary)
+        looked_up()
         wanted = NULLS and prepared["chunks"]
         return [
             f"{OUT}/parts/nulls/{bundle}.{extension}"
@@ -370,6 +410,25 @@ def to_do():
     return progress.Progress(Path(OUT), experiments, random_snvs())
 
 
+def in_the_store():
+    """What was found in the store, None before all bundles were looked up."""
+    records = {
+        bundle: Path(OUT, "parts/stored", f"{bundle}.json")
+        for bundle in (BUNDLES if STORE else ())
+    }
+    if not records or not all(path.is_file() for path in records.values()):
+        return None
+    found = {bundle: atomic.read_json(path) for bundle, path in records.items()}
+    models = {
+        bundle: sum(len(one.checkpoints) for one in BUNDLES[bundle]) for bundle in found
+    }
+    return forecast.Stored(
+        scores=sum(one["found"] * one["experiments"] for one in found.values()),
+        allele_models=sum(one["found"] * models[key] for key, one in found.items()),
+        jobs=sum(one["chunks"] for one in found.values()),
+    )
+
+
 def plan_in_words():
     """What the run will take, as far as it is known."""
     summary = Path(OUT, "prepared/summary.json")
@@ -390,6 +449,7 @@ def plan_in_words():
         top=0 if Path(OUT, "parts/top.json").is_file() else TOP,
         shuffles=config["top"]["shuffles"],
         prepared=atomic.read_json(summary) if summary.is_file() else None,
+        store=in_the_store(),
     ).words()
 
 

@@ -73,7 +73,6 @@ rule haplotypes:
     resources:
         **asks(to_go_through(tables=len(EXPERIMENTS))),
     params:
-        bundles=len(BUNDLES),
         experiments=lambda wildcards: [one.name for one in EXPERIMENTS],
         partitioned=PARTITIONED,
         how=HOW,

@@ -46,6 +46,7 @@ rule collect:
         answers=parts("answers"),
         folds=parts("folds"),
         jobs=parts("jobs"),
+        stored=stored,
         nulls=nulls("parquet"),
         null_jobs=nulls("json"),
         regions=ancient(NULLS.get("regions") or []),
@@ -70,7 +71,6 @@ rule collect:
     resources:
         **asks(to_go_through(tables=len(EXPERIMENTS))),
     params:
-        bundles=len(BUNDLES),
         # By a function, since a list's braces would be wildcards.
         experiments=lambda wildcards: [one.name for one in EXPERIMENTS],
         partitioned=PARTITIONED,
@@ -128,10 +128,11 @@ rule provenance:
         contigs=rules.reference.output.contigs,
         prepared=rules.prepare.output.summary,
         models=rules.models.output.models,
-        setup=expand(rules.setup.output, bundle=BUNDLES),
+        setup=setups,
         jobs=parts("jobs"),
         haplotypes=haplotype_parts("jobs"),
         edits=edit_parts("jobs"),
+        stored=stored,
         nulls=nulls("json"),
         top=f"{OUT}/parts/top.json" if TOP else [],
         scores=rules.collect.output.scores,

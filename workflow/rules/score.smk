@@ -1,7 +1,10 @@
 rule score:
     input:
-        scoreable=rules.prepare.output.scoreable,
+        scoreable=(
+            rules.stored.output.to_score if STORE else rules.prepare.output.scoreable
+        ),
         bases=rules.reference.output.bases,
+        contigs=rules.contig_hashes.output[0] if STORE else [],
         models=rules.resolve.output[0],
         setup=rules.setup.output[0],
     output:

@@ -19,11 +19,14 @@ with job.logged(snakemake.log[0], snakemake.resources.attempt):
         asked = null.checked(params.nulls, params.sha256)
         nulls = null.identities(experiments, sha256, asked, how)
     sums.check(files.alleles, *filter(None, (files.annotations, files.members)))
-    collect.check([*files.answers, *files.folds, *files.nulls], [*files.jobs, *files.null_jobs])
+    collect.check(
+        [*files.answers, *files.folds, *files.nulls],
+        [*files.jobs, *files.stored, *files.null_jobs],
+    )
     collect.collect(
         files.alleles,
-        collect.by_bundle(files.answers, params.bundles),
-        collect.by_bundle(files.folds, params.bundles),
+        collect.by_bundle(files.answers),
+        collect.by_bundle(files.folds),
         nulls=null.Nulls(files.nulls, nulls) if nulls else None,
         fdr=params.fdr,
         annotations=files.annotations or None,

@@ -18,7 +18,7 @@ with job.logged(snakemake.log[0], snakemake.resources.attempt):
     collect.check(files.answers, files.jobs)
     collecting.write(
         Path(files.planned),
-        collect.by_bundle(files.answers, params.bundles),
+        collect.by_bundle(files.answers),
         params.experiments,
         Path(output.edits),
         partitioned=params.partitioned,

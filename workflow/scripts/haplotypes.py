@@ -19,7 +19,7 @@ with job.logged(snakemake.log[0], snakemake.resources.attempt):
         Path(files.sampled),
         Path(files.pairs),
         Path(files.alleles),
-        collect.by_bundle(files.answers, params.bundles),
+        collect.by_bundle(files.answers),
         params.experiments,
         partitioned=params.partitioned,
         metadata=provenance.of_scores(experiments, How(**params.how), {}, {}, None),

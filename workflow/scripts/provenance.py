@@ -17,6 +17,7 @@ with job.logged(snakemake.log[0], snakemake.resources.attempt):
         files.setup,
         [*files.jobs, *files.haplotypes, *files.edits],
         files.nulls,
+        files.stored,
         [files.top] if files.top else [],
     )
     words = closing.words(record, Path(files.summary), has_text=bool(files.text))

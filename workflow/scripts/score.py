@@ -19,6 +19,7 @@ with job.logged(snakemake.log[0], snakemake.resources.attempt):
     autotune.enable(settings, setup["work"], [Path(files.setup).parent])
     from veff.inputs.reference import Reference
     from veff.scoring import heldout, score
+    from veff.store import Store, using
 
     checkpoints = experiment.read(files.models)
     sums.check(files.scoreable)
@@ -36,6 +37,17 @@ with job.logged(snakemake.log[0], snakemake.resources.attempt):
         threads=snakemake.threads,
         proofs=Path(files.setup).parent / "proofs",
     )
+    if contigs := files.get("contigs"):  # not where virtual alleles are scored
+        sums.check(contigs)
+        gpu = autotune.claim(settings)
+        scored = using.adding(
+            scored,
+            Store(snakemake.config["store"], how, gpu is not None),
+            alleles,
+            atomic.read_json(contigs),
+            experiments,
+            gpu and gpu.name,
+        )
     tables.write_parquets([output.answers, output.folds], scored)
     record = provenance.job(
         time.monotonic() - began,

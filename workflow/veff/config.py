@@ -58,6 +58,7 @@ def check(config: dict, schema: dict) -> None:
     for key, text in _texts(config):
         _check_text(key, text)
     _check_folder("outdir", config["outdir"])
+    _check_folder("store", config.get("store"))
     for key in FILES:
         if key != "variants" or not notations.inline(config[key]):
             _check_file(key, config.get(key))

@@ -20,6 +20,16 @@ MILLION = 1_000_000
 
 
 @dataclass(frozen=True)
+class Stored:
+    """What was found in the store: scores (alleles x experiments), and how many alleles x models
+    they took; and the jobs that are left."""
+
+    scores: int
+    allele_models: int
+    jobs: int
+
+
+@dataclass(frozen=True)
 class Forecast:
     """A run as it is planned.
 
@@ -28,7 +38,8 @@ class Forecast:
     that was prepared; `strands` 1 or 2, `text` whether scores may be written as text. Of an
     earlier run, `done` are the scoring jobs, and `judged` the models whose nulls are scored. `top`
     alleles are to be drawn, with `shuffles` each. `prepared` is the summary of the prepared
-    alleles, None where they are not yet counted.
+    alleles, None where they are not yet counted; `store` says what is there, None before it was
+    looked into.
     """
 
     cut: plan.Cut
@@ -44,6 +55,7 @@ class Forecast:
     top: int = 0
     shuffles: int = 0
     prepared: dict | None = None
+    store: Stored | None = None
 
     def words(self) -> str:
         """The plan, a line each: alleles, jobs, hours, bytes, and what to think of first."""
@@ -73,6 +85,9 @@ class Forecast:
             f"{each}about {_bytes(self.bytes(n))} on disk, and a byte for each base of the "
             "reference",
         ]
+        if self.store:
+            every = f"{n * self.experiments:,} scores (alleles x experiments)"
+            lines.insert(1, f"{self.store.scores:,} of {every} are in the store")
         if self.prepared and hours + drawing > LONG_H:
             more = "more GPUs (--resources gpu=N, or a cluster)" if gpu else "a GPU, or more cores"
             lines.append(
@@ -88,14 +103,17 @@ class Forecast:
         return plan.enough(n, self.cut.chunk_size(self.chunk_size), self._most_chunks())
 
     def jobs(self, n: int) -> int:
-        """Scoring jobs of `n` alleles: chunks x bundles."""
+        """Scoring jobs of `n` alleles: chunks x bundles, without what is in the store."""
+        if self.store:
+            return self.store.jobs
         return -(-n // self.alleles_a_job(n)) * self.bundles
 
     def hours(self, n: int) -> float:
         """Of one GPU or core: for the scoring jobs that are not done, and for the nulls."""
         jobs = self.jobs(n)
         left = max(jobs - self.done, 0)
-        scored = n * self.models * left / jobs if left else 0
+        found = self.store.allele_models if self.store else 0
+        scored = (n * self.models - found) * left / jobs if left else 0
         scored += self.nulls * self._classes * (self.models - self.judged)
         return (scored * self.strands / self.cut.rate + START_S * left) / 3600
 

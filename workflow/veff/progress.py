@@ -9,13 +9,13 @@ class Progress:
     """The alleles x experiments of a run, those of its random alleles among them.
 
     `experiments` are the number of each bundle, by its name; `nulls` is the number of random
-    alleles of a class.
-    What an earlier run left in `outdir` counts as done. A chunk counts as an equal share of the
-    alleles, so that single steps are rounded.
+    alleles of a class. What an earlier run left in `outdir` counts as done, and what came from the
+    store. A chunk counts as an equal share of the alleles, so that single steps are rounded.
     """
 
     def __init__(self, outdir: Path, experiments: dict[str, int], nulls: int):
         self._prepared = outdir / "prepared/summary.json"
+        self._stored = outdir / "parts/stored"
         self._experiments = experiments
         self._nulls = nulls
         left = [("score", path.stem) for path in (outdir / "parts/jobs").glob("*.json")]
@@ -36,13 +36,25 @@ class Progress:
         if not self._prepared.is_file():
             return 0, 0
         summary = atomic.read_json(self._prepared)
-        share = summary["scoreable"] / max(1, summary["chunks"])
-        random = self._nulls * (1 + len(summary["classes"]))
-        size = {"score": share, "null": random if summary["chunks"] else 0}
-        jobs = {"score": summary["chunks"], "null": bool(self._nulls)}
-        every = sum(size[rule] * jobs[rule] for rule in size) * sum(self._experiments.values())
-        done = sum(size[rule] * self._experiments[_bundle(name)] for rule, name in self._done)
+        random = self._nulls * (1 + len(summary["classes"])) if summary["chunks"] else 0
+        every = (summary["scoreable"] + random) * sum(self._experiments.values())
+        left = {bundle: self._left(bundle, summary) for bundle in self._experiments}
+        done = sum(
+            (summary["scoreable"] - left[bundle]["to_score"]) * n
+            for bundle, n in self._experiments.items()
+        )
+        for rule, name in self._done:
+            of = left[bundle := _bundle(name)]
+            share = of["to_score"] / max(1, of["chunks"]) if rule == "score" else random
+            done += share * self._experiments[bundle]
         return round(done), round(every)
+
+    def _left(self, bundle: str, summary: dict) -> dict:
+        """The alleles `to_score`, and their `chunks`, as far as the store was looked into."""
+        record = self._stored / f"{bundle}.json"
+        if record.is_file():
+            return atomic.read_json(record)
+        return {"to_score": summary["scoreable"], "chunks": summary["chunks"]}
 
 
 def _bundle(name: str) -> str:

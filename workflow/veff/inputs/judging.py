@@ -183,7 +183,7 @@ class Judge:
         allele_id = np.arange(self.alleles, self.alleles + len(alts))
         self.records += len(rows.chrom) if isinstance(rows, Columns) else len(rows)
         self.alleles += len(alts)
-        written = _written(self.reference, contig[where], aligned)
+        written = as_written(self.reference, contig[where], aligned)
         scored = _spread((*written, palindromic(*written[1:])), where, len(alts))
         names = self._names.take(pa.array(contig, mask=contig < 0))
         judged = (allele_id, *keys.columns, refs, alts, effect_is, status, reason, names, *scored)
@@ -310,7 +310,7 @@ def first_sites(reference: Reference) -> np.ndarray:
     return reference.offsets + np.arange(len(reference.offsets))
 
 
-def _written(reference: Reference, contig: np.ndarray, aligned: Aligned) -> tuple:
+def as_written(reference: Reference, contig: np.ndarray, aligned: Aligned) -> tuple:
     """Position, REF and ALT as a VCF has them: the base before in front where one is empty."""
     bare = (aligned.ref_len == 0) | (aligned.alt_len == 0)
     pos, ref, alt = aligned.start + 1, aligned.ref, aligned.alt

@@ -116,6 +116,13 @@ def read(path: str | Path) -> list[Checkpoint]:
     return [Checkpoint.of(row) for row in read_json(path)]
 
 
+def usable(path: str | Path) -> list[Experiment]:
+    """The experiments of an inspected.json; none where one of its checkpoints cannot be used."""
+    found = read_inspected(path)
+    good = [one for one in found if isinstance(one, Checkpoint)]
+    return experiments(good) if len(good) == len(found) else []
+
+
 def read_inspected(path: str | Path) -> list[Checkpoint | Unusable]:
     """The checkpoints of an inspected.json, those that cannot be used too."""
     rows = read_json(path)

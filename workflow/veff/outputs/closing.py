@@ -47,6 +47,8 @@ def words(record: dict, summary: Path, has_text: bool, n: int = 10) -> str:
             "checkpoint says), nearly all signal may stand on one strand: train those again"
         )
     lines += filter(None, [provenance.mixed(record)])
+    if (store := record["store"])["found"] or store["scored"]:
+        lines.append(f"store: {store['found']:,} scores found, {store['scored']:,} computed")
     lines.append(autotune.last_line(record["scoring"]["autotune"]))
     return "\n".join(lines)
 

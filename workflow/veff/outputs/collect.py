@@ -78,7 +78,7 @@ def collect(
     """
     table = pq.read_table(alleles)
     kinds = classes.numbers(table)
-    stack = _Stack(table)
+    stack = Stack(table)
     best = Summary(table, kinds, fdr)
     metadata = metadata or {"experiments": {}}
 
@@ -149,7 +149,7 @@ def by_experiment(
         yield pa.concat_tables(pq.ParquetFile(part).read_row_group(group, names) for part in parts)
 
 
-class _Stack:
+class Stack:
     """Puts what was scored beside the alleles that it is about."""
 
     def __init__(self, alleles: pa.Table):
@@ -182,7 +182,9 @@ class _Stack:
         return pa.table(parts, schema=schema)
 
 
-def by_bundle(parts: list[str], n_bundles: int) -> list[list[str]]:
-    """The parts of all jobs, bundle after bundle, as a list a bundle."""
-    n = len(parts) // n_bundles
-    return [parts[i * n : (i + 1) * n] for i in range(n_bundles)]
+def by_bundle(parts: list[str]) -> list[list[str]]:
+    """The parts of all jobs, `CHUNK.BUNDLE.parquet`, as a list a bundle."""
+    bundles: dict[str, list[str]] = {}
+    for path in parts:
+        bundles.setdefault(Path(path).name.split(".")[1], []).append(path)
+    return list(bundles.values())

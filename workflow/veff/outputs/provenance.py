@@ -18,11 +18,12 @@ from veff.inputs.identity import sha256
 from veff.models import acceptance, experiment
 from veff.models.experiment import Experiment
 from veff.scoring.how import How
+from veff.store import identity
 
 # Keys of the configuration, at any level, whose texts are paths.
 PATHS = ("variants", "reference", "models", "outdir", "contig_aliases", "regions", "dir")
 PATHS += ("genes", "peaks", "hits", "links", "set", "seed", "cache_dir", "table", "container")
-PATHS += ("samples", "edits")
+PATHS += ("samples", "edits", "store")
 PACKAGES = ("cherimoya", "torch", "triton", "snakemake", "pysam", "pyarrow", "numpy")
 
 
@@ -55,6 +56,16 @@ def job(
     }
 
 
+def _from_store(records: list[dict]) -> dict:
+    """How many scores, alleles x experiments, came from the store and how many did not, and what
+    the former were scored on."""
+    return {
+        "found": sum(one["found"] * one["experiments"] for one in records),
+        "scored": sum(one["to_score"] * one["experiments"] for one in records),
+        "devices": dict(sum((Counter(one["devices"]) for one in records), Counter())),
+    }
+
+
 def part(path: str | Path) -> str:
     """What a part is called in the record of its job, wherever the results are moved to."""
     return "/".join(Path(path).parts[-2:])
@@ -62,10 +73,11 @@ def part(path: str | Path) -> str:
 
 def mixed(record: dict) -> str:
     """What must be said of a run that several kinds of device scored, '' of one; of its record."""
-    devices = record["scoring"]["devices"]
-    if len(devices) < 2:
+    devices = {f"{name} ({n} jobs)": name for name, n in record["scoring"]["devices"].items()}
+    devices |= {f"{name} (the store)": name for name in record["store"]["devices"]}
+    if len({identity.name(name) for name in devices.values()}) < 2:
         return ""
-    each = ", ".join(f"{name} ({n} jobs)" for name, n in sorted(devices.items()))
+    each = ", ".join(sorted(devices))
     return f"scored on {each}: the last digits can differ between them; gpu_model keeps to one"
 
 
@@ -119,6 +131,7 @@ def run(
     setups: list[Path],
     jobs: list[Path],
     null_jobs: list[Path],
+    stored: list[Path] = (),
     top_jobs: list[Path] = (),
 ) -> dict:
     """The record of the whole run, from what its rules wrote.
@@ -167,6 +180,7 @@ def run(
             "allele_models_per_s": round(scored / seconds, 1) if seconds else None,
             "autotune": autotune.total(one["autotune"] for one in (*records, *other_records)),
         },
+        "store": _from_store([read_json(path) for path in stored]),
         "nulls": {
             "jobs": len(null_records),
             "seconds": round(sum(record["seconds"] for record in null_records), 3),

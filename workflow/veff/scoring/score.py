@@ -66,8 +66,8 @@ def score(
     in genome order, or virtual alleles, as `edits.VIRTUAL` has them. For each experiment in order
     yields two tables, which are made when they are asked for: its answers and its folds'. Both
     have `allele_id`, `experiment`, `group`, `n_padded` and the scores of `effects.score`; the
-    folds' have `fold` too, the answers what
-    `columns.SPREAD` names. `proofs` is a folder, see `engine.Predictor`.
+    folds' have `fold` too, the answers what `columns.SPREAD` names, and in their metadata the
+    `engine` of all models. `proofs` is a folder, see `engine.Predictor`.
     """
     torch.set_num_threads(threads)
     device = engine.device(how.device)
@@ -149,7 +149,9 @@ class _Scored:
         to which alleles, bool [folds, n], None for all."""
         by_group = [self._tables(group, allele_id, answering) for group in self.scores]
         *folds, answer = (pa.concat_tables(tables) for tables in zip(*by_group, strict=True))
-        return answer, pa.concat_tables(folds)
+        engines = {one.engine for one in self.folds.predictors}
+        said = {"engine": "fast" if engines == {"fast"} else "cherimoya"}
+        return answer.replace_schema_metadata(said), pa.concat_tables(folds)
 
     def _tables(
         self, group: int, allele_id: pa.ChunkedArray, answering: np.ndarray | None
