@@ -3,6 +3,7 @@
 import json
 import logging
 from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -71,8 +72,8 @@ def collect(
     file an experiment (`tables.parquet`). `annotations` is a table that `nearby.write`
     wrote, for the summary to have its columns too; so is `members`, of `finemapping.write`.
     `nulls` and `fdr` are for `null.judge`; `metadata` (`provenance.of_scores`) goes into the
-    Parquet files' schemas, into a file of one experiment what is about that one. One
-    experiment is held in memory at a time.
+    Parquet files' schemas, into a file of one experiment what is about that one. The answers
+    of one experiment and the folds of one are held in memory at a time.
 
     Raises `RuntimeError` if an experiment does not have every scoreable allele exactly once.
     """
@@ -87,24 +88,32 @@ def collect(
         own = {name: metadata["experiments"].get(name) for name in names}
         return schema.with_metadata({"veff": json.dumps(metadata | {"experiments": own})})
 
-    schema = columns.answers(nulls is not None, fdr is not None)
-    with parquet(scores, described(schema, experiments), partitioned) as write:
-        for experiment in by_experiment(answers, experiments):
-            name = experiment["experiment"][0].as_py()
-            if nulls is not None:
-                own = {kind: nulls[name, kind] for kind in nulls.classes}
-                experiment = judge(experiment, own, kinds[experiment["allele_id"]], fdr)
-                for kind, null in own.items():
-                    best.add_null(nulls.identity((name, kind)), null)
-            rows = stack.rows(experiment, described(schema, [name]))
-            write(rows)
-            best.add(rows)
-            logging.info("%s: %d rows", name, len(rows))
-    schema = columns.FOLDS
-    with parquet(folds_out, described(schema, experiments), partitioned) as write:
-        for experiment in by_experiment(folds, experiments):
-            name = experiment["experiment"][0].as_py()
-            write(stack.rows(experiment, described(schema, [name])))
+    def write_folds() -> None:
+        schema = columns.FOLDS
+        with parquet(folds_out, described(schema, experiments), partitioned) as write:
+            for experiment in by_experiment(folds, experiments):
+                name = experiment["experiment"][0].as_py()
+                write(stack.rows(experiment, described(schema, [name])))
+
+    def write_scores() -> None:
+        schema = columns.answers(nulls is not None, fdr is not None)
+        with parquet(scores, described(schema, experiments), partitioned) as write:
+            for experiment in by_experiment(answers, experiments):
+                name = experiment["experiment"][0].as_py()
+                if nulls is not None:
+                    own = {kind: nulls[name, kind] for kind in nulls.classes}
+                    experiment = judge(experiment, own, kinds[experiment["allele_id"]], fdr)
+                    for kind, null in own.items():
+                        best.add_null(nulls.identity((name, kind)), null)
+                rows = stack.rows(experiment, described(schema, [name]))
+                write(rows)
+                best.add(rows)
+                logging.info("%s: %d rows", name, len(rows))
+
+    with ThreadPoolExecutor(1) as pool:
+        in_the_meantime = pool.submit(write_folds)
+        write_scores()
+        in_the_meantime.result()
     by_sample = [name for sample in samples for name in sample.experiments]
     read = columns.answers(nulls=False, fdr=False)
     read = pa.schema([read.field(name) for name in biosamples.NEEDED])
@@ -154,7 +163,7 @@ class Stack:
 
     def __init__(self, alleles: pa.Table):
         scored = alleles.filter(pc.is_valid(alleles["scored_as"]))
-        self._keys = scored.select(KEYS)
+        self._keys = scored.select(KEYS).combine_chunks()
         self._direction = columns.towards_effect(scored["effect_is"])
         self._scored_as = scored["scored_as"].to_numpy()
         self._expected = np.unique(self._scored_as)
@@ -162,6 +171,18 @@ class Stack:
     def rows(self, experiment: pa.Table, schema: pa.Schema) -> pa.Table:
         """The rows of one experiment, for duplicates too, by allele and then as they came."""
         ids = experiment["allele_id"].to_numpy()
+        keys, direction, scores = self._keys, self._direction, experiment.combine_chunks()
+        if not np.array_equal(ids, self._scored_as):  # mostly each comes once, in order
+            rows, of_row = self._order(ids, experiment)
+            keys, direction = keys.take(of_row), direction.take(of_row)
+            scores = scores.take(rows)
+        towards = pc.multiply(scores["logfc"], direction)
+        scores = scores.append_column("logfc_effect", towards)
+        parts = {name: keys[name] if name in KEYS else scores[name] for name in schema.names}
+        return pa.table(parts, schema=schema)
+
+    def _order(self, ids: np.ndarray, experiment: pa.Table) -> tuple[np.ndarray, np.ndarray]:
+        """Which of an experiment's rows come one after the other, and the allele of each."""
         order = np.argsort(ids, kind="stable")
         found, per_allele = np.unique(ids, return_counts=True)
         n = per_allele[0] if len(per_allele) else 1
@@ -173,13 +194,7 @@ class Stack:
             )
         first = np.searchsorted(found, self._scored_as) * n
         rows = order[(first[:, None] + np.arange(n)).ravel()]
-        of_row = np.repeat(np.arange(len(self._keys)), n)
-        keys = self._keys.take(of_row)
-        scores = experiment.take(rows)
-        towards = pc.multiply(scores["logfc"], self._direction.take(of_row))
-        scores = scores.append_column("logfc_effect", towards)
-        parts = {name: keys[name] if name in KEYS else scores[name] for name in schema.names}
-        return pa.table(parts, schema=schema)
+        return rows, np.repeat(np.arange(len(self._keys)), n)
 
 
 def by_bundle(parts: list[str]) -> list[list[str]]:

@@ -23,6 +23,8 @@ from veff.scoring.maxima import DRAWN_BY, MaxNull
 def speaking(rows: pa.Table) -> pa.Table:
     """Rows of an experiment, by allele: of several signal groups that of the largest effect."""
     n_groups = len(pc.unique(rows["group"]))
+    if n_groups == 1:
+        return rows
     sizes = np.abs(rows["logfc"].to_numpy()).reshape(-1, n_groups)
     return rows.take(np.arange(len(sizes)) * n_groups + sizes.argmax(1))
 

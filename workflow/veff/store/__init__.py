@@ -43,7 +43,7 @@ class Wanted:
             place = np.searchsorted(contig, [number, number + 1])
             self._places.setdefault(contigs[number], []).append(tuple(place.tolist()))
         # What was found in a row group: experiments that one job scored have the same alleles.
-        self._found: dict[str, tuple[np.ndarray, np.ndarray]] = {}
+        self._found: dict[tuple, tuple[np.ndarray, np.ndarray]] = {}
 
     def __len__(self) -> int:
         return len(self.allele_id)
@@ -55,12 +55,12 @@ class Wanted:
             return any(first <= contig <= last for contig in self._places)
         return any(b > a for a, b in self._between(first, least, largest))
 
-    def found(self, alleles: pa.Table) -> tuple[np.ndarray, np.ndarray]:
-        """Which are among these alleles of a row group, and in which rows of it."""
-        key = part.sum_of(alleles)
-        if key not in self._found:
-            self._found[key] = self._find(alleles)
-        return self._found[key]
+    def found(self, opened: part.Part, group: int) -> tuple[np.ndarray, np.ndarray]:
+        """Which are among the alleles of a row group, and in which rows of it."""
+        place = opened.place(group)
+        if place not in self._found:
+            self._found[place] = self._find(opened.alleles(group))
+        return self._found[place]
 
     def _between(self, contig: str, least: int, largest: int) -> Iterator[tuple[int, int]]:
         for begin, end in self._places.get(contig, ()):
@@ -123,7 +123,7 @@ class Store:
             for group, where, row in _places(opened, wanted):
                 new = left[where]
                 if new.any():
-                    rows.append(opened.rows(group).take(row[new]))
+                    rows.append(_taken(opened.rows(group), row[new]))
                     ids.append(wanted.allele_id[where[new]])
                     left[where] = False
                     self.taken[device] += int(new.sum())
@@ -241,6 +241,11 @@ def _places(opened: part.Part, wanted: Wanted) -> Iterator[tuple[int, np.ndarray
     """The row groups that have wanted alleles: number, which alleles, in which rows."""
     for group in opened.groups:
         if wanted.may_be(*opened.span(group)):
-            where, row = wanted.found(opened.alleles(group))
+            where, row = wanted.found(opened, group)
             if len(where):
                 yield group, where, row
+
+
+def _taken(rows: pa.Table, which: np.ndarray) -> pa.Table:
+    every = np.array_equal(which, np.arange(len(rows)))
+    return rows if every else rows.take(which)

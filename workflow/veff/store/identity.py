@@ -4,6 +4,7 @@ import hashlib
 import json
 import re
 from contextlib import suppress
+from functools import cache
 from importlib import metadata
 from pathlib import Path
 
@@ -46,12 +47,14 @@ def name(device: str | None) -> str:
     return re.sub(r"[^A-Za-z0-9]+", "-", device or CPU).strip("-")
 
 
+@cache
 def _version(package: str) -> str | None:
     with suppress(metadata.PackageNotFoundError):
         return metadata.version(package)
     return None
 
 
+@cache
 def _cpu() -> str:
     """The model of this machine's CPU, and the widest of its instructions that matter here."""
     said: dict[str, str] = {}

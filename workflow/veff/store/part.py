@@ -132,10 +132,10 @@ def write(rows: pa.Table, identity: dict, folder: Path) -> Path:
     descriptor, aside = tempfile.mkstemp(prefix=".part-", dir=folder)
     try:
         with open(descriptor, "w+b") as file:
-            # Scores are as good as random, so that dictionaries and compression only take time.
-            options = {"use_dictionary": ["contig", "alt"], "row_group_size": ROWS}
-            table = rows.replace_schema_metadata(said)
-            pq.write_table(table, file, write_page_checksum=True, **options)
+            # Scores are as good as random: dictionaries of them only take time.
+            options = {"use_dictionary": ["contig", "alt"], "compression": "lz4"}
+            options |= {"row_group_size": ROWS, "write_page_checksum": True}
+            pq.write_table(rows.replace_schema_metadata(said), file, **options)
             file.flush()
             os.fchmod(file.fileno(), 0o644)  # whatever the umask: see `trust`
             os.fsync(file.fileno())
@@ -193,6 +193,12 @@ class Part:
         contig, start = (found.column(i).statistics for i in range(2))
         return contig.min, contig.max, start.min, start.max
 
+    def place(self, group: int) -> tuple[bytes, int, int]:
+        """What tells which alleles stand in a row group, without reading them: the hash of all of
+        the part, and the rows."""
+        sizes = [self._file.metadata.row_group(i).num_rows for i in range(group + 1)]
+        return self._file.schema_arrow.metadata[ALLELES], sum(sizes[:group]), sizes[group]
+
     def alleles(self, group: int) -> pa.Table:
         """Which alleles stand in a row group, in order."""
         return self._read(group, list(KEYS))
@@ -232,8 +238,9 @@ def opened(path: Path, identity: dict, columns: pa.Schema) -> Iterator[Part]:
             raise _damaged(error) from error
         with file:
             found = file.schema_arrow
-            said = (found.metadata or {}).get(IDENTITY, b"")
-            if said.decode(errors="replace") != json.dumps(identity, sort_keys=True):
+            said = found.metadata or {}
+            named = said.get(IDENTITY, b"").decode(errors="replace")
+            if named != json.dumps(identity, sort_keys=True) or ALLELES not in said:
                 raise Damaged("it was scored by something else than its folder says")
             if not found.equals(columns):
                 raise Damaged("its columns are not those of scores")
