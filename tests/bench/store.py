@@ -63,33 +63,42 @@ def fill(store: Path, models: Path, scoreable: Path, reference: Reference, jobs:
         folder, said = homes[tuple(one.sha256)]
         size = -(-len(alleles) // jobs)
         for first in range(0, len(alleles), size):
-            rows = invented(alleles.slice(first, size), hashes, part.schema(one), rng)
+            some, one_fold = alleles.slice(first, size), len(one.folds) == 1
+            rows = invented(some, hashes, part.schema(one), rng, one_fold)
             part.write(rows.sort_by(part.ORDER), said, folder)
 
 
-def invented(alleles: pa.Table, hashes: list[str], schema: pa.Schema, rng) -> pa.Table:
+def invented(
+    alleles: pa.Table, hashes: list[str], schema: pa.Schema, rng, one_fold: bool
+) -> pa.Table:
     n = len(alleles)
     values = {name: alleles[name] for name in list(part.KEYS)[1:]}
     values["contig"] = pa.array(hashes).take(alleles["contig"].combine_chunks())
     for field in schema:
         if field.name in values:
             continue
-        whole = pa.types.is_integer(field.type)
-        values[field.name] = np.zeros(n, np.int32) if whole else rng.standard_normal(n)
+        if pa.types.is_integer(field.type):
+            values[field.name] = np.zeros(n, np.int32)
+        elif field.name.endswith("_sd") and one_fold:
+            values[field.name] = pa.nulls(n, field.type)
+        else:
+            values[field.name] = rng.standard_normal(n)
     return pa.table({name: values[name] for name in schema.names}).cast(schema)
 
 
-def derive(vcf: Path, few: Path, more: Path, reference: Reference, n: int) -> None:
-    """Of these SNVs the first `n` as a file of their own; and all with a new one behind them."""
-    last = int(reference.lengths[-1])
-    with pysam.BGZFile(str(vcf)) as lines:
-        rows = [line.decode() for line in lines]
-    contig = len(reference.names) - 1
+def simulate_variants(folder: Path, reference: Reference, n: int) -> tuple[Path, Path, Path]:
+    """`n` distinct SNVs, the first thousand of them, and all with an insertion behind them."""
+    simulate_snvs(folder / "some.vcf.gz", reference, n + n // 50)
+    with pysam.BGZFile(str(folder / "some.vcf.gz")) as lines:
+        rows = list(dict.fromkeys(line.decode() for line in lines))[: n + 2]  # two are the header
+    last, contig = int(reference.lengths[-1]), len(reference.names) - 1
     ref = reference.fetch(contig, last - 1, last).decode()
-    new = f"{reference.names[-1]}\t{last}\tnew\t{ref}\tTT\t.\tPASS\tAF=0.01"
-    for path, some in ((few, rows[: n + 2]), (more, [*rows, new])):  # two lines are the header
+    new = f"{reference.names[-1]}\t{last}\tnew\t{ref}\t{ref}T\t.\tPASS\tAF=0.01"
+    paths = tuple(folder / f"{name}.vcf.gz" for name in ("all", "few", "more"))
+    for path, some in zip(paths, (rows, rows[:1002], [*rows, new]), strict=True):
         with pysam.BGZFile(str(path), "w") as out:
             out.write("".join(f"{row}\n" for row in some).encode())
+    return paths
 
 
 def run(folder: Path, name: str, target: list[str], **config) -> dict:
@@ -101,12 +110,15 @@ def run(folder: Path, name: str, target: list[str], **config) -> dict:
     config |= {"reference": folder / "genome.fa", "store": folder / "store", "nulls": "none"}
     command = [sys.executable, "-m", "snakemake", "--cores", "all", "--scheduler", "greedy"]
     command += [*target, "--config", *(f"{key}={value}" for key, value in config.items())]
-    began = time.monotonic()
+    began, before = time.monotonic(), os.times()
     subprocess.run(command, check=True, cwd=project)
-    seconds = round(time.monotonic() - began, 1)
+    seconds, after = round(time.monotonic() - began, 1), os.times()
+    cpu = after.children_user + after.children_system
+    cpu -= before.children_user + before.children_system
     jobs = [json.loads(path.read_text()) for path in (folder / name / "parts/jobs").glob("*")]
     return {
         "run_s": seconds,
+        "cpu_s": round(cpu, 1),  # of all processes, which other work on the machine changes less
         "rules": seconds_of_rules(project / ".snakemake/metadata"),
         "scoring_jobs": [{key: job[key] for key in ("alleles", "seconds")} for job in jobs],
     }
@@ -134,9 +146,7 @@ def main() -> None:
         save_models(folder, options.experiments, options.folds)
         run(folder, "founding", collected, variants="chr1:g.1000dup")
         reference = Reference.open(folder / "founding/reference")
-        vcf, few, more = (folder / f"{name}.vcf.gz" for name in ("all", "few", "more"))
-        simulate_snvs(vcf, reference, options.alleles)
-        derive(vcf, few, more, reference, n=1000)
+        vcf, few, more = simulate_variants(folder, reference, options.alleles)
         scoreable = folder / "scoreable.parquet"
         outputs = folder / "alleles.parquet", scoreable
         summary = preparing.prepare(vcf, reference, *outputs, chunk_size=options.alleles)

@@ -82,6 +82,11 @@ def parts(folder):
     return sorted(folder.rglob("*.parquet"))
 
 
+def parts_of(scored, folder, experiment=0):
+    said = identity.of(scored.experiments[experiment], HOW, identity.CPU)
+    return parts(folder / identity.CPU / identity.digest(said))
+
+
 def test_what_was_scored_comes_back_to_the_bit_folds_and_groups_too(scored, folder):
     add(scored, folder, slice(0, N, 2))
     add(scored, folder, slice(1, N, 2))
@@ -111,6 +116,19 @@ def test_of_a_large_part_only_the_row_groups_near_an_allele_are_read(scored, fol
     answer, _ = store.scores(one, alleles, store.has(one, alleles))
     assert set(answer["allele_id"].to_pylist()) == {5}
     assert len(read) == 1
+
+
+def test_which_alleles_a_job_scored_is_read_once_for_all_its_experiments(
+    scored, folder, monkeypatch
+):
+    add(scored, folder)
+    read = []
+    alleles = part.Part.alleles
+    monkeypatch.setattr(part.Part, "alleles", lambda self, g: read.append(g) or alleles(self, g))
+    store, these = a_store(folder), wanted(scored)
+    for one in scored.experiments:
+        store.scores(one, these, store.has(one, these))
+    assert read == [0]
 
 
 @pytest.mark.parametrize(
@@ -206,9 +224,7 @@ def test_a_damaged_part_is_dropped_with_a_line_and_can_be_kept_again(
 ):
     add(scored, folder, slice(0, 10))
     add(scored, folder, slice(10, N))
-    both = [p for p in parts(folder) if a_store(folder).places(scored.experiments[0]) and p]
-    mine = {place[2] for place in a_store(folder).places(scored.experiments[0])}
-    (bad,) = [p for p in both if p in mine and pq.read_metadata(p).num_rows == 10]
+    (bad,) = (p for p in parts_of(scored, folder) if pq.read_metadata(p).num_rows == 10)
     damage(bad, where)
     assert found(scored, folder) == list(range(10, N))
     assert [r.message for r in caplog.records if str(bad) in r.message and "dropped" in r.message]
@@ -222,8 +238,7 @@ def test_a_page_of_scores_that_is_damaged_is_found_when_it_is_read_and_scored_ag
 ):
     add(scored, folder)
     one = scored.experiments[0]
-    mine = {place[2] for place in a_store(folder).places(one)}
-    (bad,) = mine
+    (bad,) = parts_of(scored, folder)
     column = pq.read_metadata(bad).row_group(0).column(len(part.schema(one)) - 1)
     data = bytearray(bad.read_bytes())
     data[column.data_page_offset + column.total_compressed_size - 9] ^= 1
@@ -258,8 +273,7 @@ def replace_experiments(scored, *experiments):
 
 def test_a_part_with_other_columns_or_of_another_identity_is_dropped(scored, folder):
     add(scored, folder)
-    one, other = ({place[2] for place in a_store(folder).places(e)} for e in scored.experiments)
-    (one,), (other,) = one, other
+    (one,), (other,) = (parts_of(scored, folder, i) for i in (0, 1))
     shutil.copy(other, one.parent)  # of other models
     said = identity.of(scored.experiments[0], HOW, identity.CPU)
     rows = pq.read_table(one)
@@ -272,7 +286,7 @@ def test_a_part_with_other_columns_or_of_another_identity_is_dropped(scored, fol
 @pytest.mark.parametrize("what", ["link", "fifo", "folder", "group", "everybody"])
 def test_what_others_could_have_put_there_is_not_used_and_stays(scored, folder, caplog, what):
     add(scored, folder)
-    (one,) = {place[2] for place in a_store(folder).places(scored.experiments[0])}
+    (one,) = parts_of(scored, folder)
     aside = folder / "aside"
     match what:
         case "link":
@@ -391,13 +405,9 @@ def test_alleles_are_divided_into_those_found_under_all_experiments_and_the_othe
     scored, folder, tmp_path
 ):
     add(scored, folder, slice(0, 30))
-    add(replace_experiments(scored, scored.experiments[0]) and scored, folder, slice(0, 5))
-    (lone,) = {
-        p[2]
-        for p in a_store(folder).places(scored.experiments[1])
-        if pq.read_metadata(p[2]).num_rows == 30
-    }
-    lone.unlink()
+    add(scored, folder, slice(0, 5))
+    (large,) = (p for p in parts_of(scored, folder, 1) if pq.read_metadata(p).num_rows == 30)
+    large.unlink()
     record, files = split(scored, folder, tmp_path)
     assert (record["found"], record["to_score"], record["chunks"]) == (5, 35, 3)
     assert record["devices"] == {"CPU": 10}
