@@ -155,6 +155,15 @@ def test_other_models_or_another_order_of_the_folds_are_another_key(scored, fold
         assert not a_store(folder).has(Experiment("pair", folds), wanted(scored)).any()
 
 
+def test_which_folds_held_out_a_contig_is_another_key_where_only_these_answer(scored, folder):
+    held_out = replace(HOW, ensemble="heldout")
+    one, *more = scored.experiments[0].folds
+    other = Experiment("pair", (replace(one, test_chroms=("one",)), *more))
+    for how, alike in ((HOW, True), (held_out, False)):
+        keys = [identity.of(each, how, identity.CPU) for each in (scored.experiments[0], other)]
+        assert (keys[0] == keys[1]) == alike
+
+
 def test_a_gpu_gets_what_its_model_scored_and_a_cpu_what_a_cpu_scored(scored, folder):
     add(scored, folder, slice(0, 10), gpu="NVIDIA H200")
     add(scored, folder, slice(10, 20), gpu="NVIDIA A100-SXM4-80GB")

@@ -22,12 +22,14 @@ def of(experiment: Experiment, how: How, device: str) -> dict:
     releases of the libraries that multiply. The reference is not here: an allele knows its contig
     by the hash of its bases, so that another contig in the file changes nothing.
     """
+    held_out = how.ensemble == "heldout"
     return {
         "format": FORMAT,
         "models_sha256": experiment.sha256,
         "group": experiment.group,
         "input_length": experiment.geometry.input_length,
         "output_length": experiment.geometry.output_length,
+        "test_chroms": [list(fold.test_chroms) for fold in experiment.folds] if held_out else None,
         **how.decisive,
         "engine": how.engine,
         "device": device,
