@@ -28,6 +28,7 @@ from veff.inputs import lists, preparing, records, reference
 from veff.inputs.record import MOST_ALTS, Malformed
 from veff.inputs.reference import Reference
 from veff.models import sheet
+from veff.models.biosamples import Biosample
 from veff.models.experiment import Experiment
 from veff.names import cut
 from veff.outputs import collect, info, nearby, vcf
@@ -181,6 +182,8 @@ def outputs(folder, variants, genome, experiment, gene):
         annotations=folder / "near.parquet",
         scores=folder / "scores.parquet",
         folds_out=folder / "folds.parquet",
+        samples=[Biosample(experiment, (experiment,), ("",))],
+        biosamples_out=folder / "biosamples.parquet",
         summary=folder / "summary.parquet",
         summary_tsv=folder / "summary.tsv.gz",
     )

@@ -89,11 +89,14 @@ def test_three_chunks_give_the_bytes_of_one_though_one_was_first_out_of_memory(d
 
 
 def test_a_killed_run_goes_on_where_it_was_and_seventeen_chunks_give_the_bytes_of_one(done):
-    whole = results(done.outdir)
+    # Without haplotypes, which would be in the VCF, and of which each would be a job here.
+    names = [name for name in RESULTS if name != "annotated.vcf.gz"]
+    targets = [f"out/{name}" for name in names]
+    whole = results(done.outdir, names)
     jobs = done.outdir / "parts/jobs"
     shutil.rmtree(jobs)
     (done.outdir / "scores.parquet").unlink()
-    process = done.start(*TARGETS, **done.files, chunk_size=1)
+    process = done.start(*targets, **done.files, chunk_size=1)
     while len(list(jobs.glob("*.json"))) < 5:
         assert process.poll() is None
         time.sleep(0.1)
@@ -102,12 +105,12 @@ def test_a_killed_run_goes_on_where_it_was_and_seventeen_chunks_give_the_bytes_o
     before = {path: path.stat().st_mtime_ns for path in jobs.glob("*.json")}
     assert not (done.outdir / "scores.parquet").exists()
     done.run("--unlock", **done.files, chunk_size=1)
-    done.run(*TARGETS, **done.files, chunk_size=1)
+    done.run(*targets, **done.files, chunk_size=1)
     kept = [path for path, written in before.items() if path.stat().st_mtime_ns == written]
     # On two cores the fifth job starts when Snakemake has taken note of three that finished.
     assert len(kept) >= 3
     assert chunks(done) == len(list(jobs.glob("*.json"))) == 17
-    assert results(done.outdir) == whole
+    assert results(done.outdir, names) == whole
 
 
 def test_a_second_run_has_nothing_to_do(done):

@@ -253,7 +253,7 @@ def _by_noise(se: np.ndarray, freedom: np.ndarray) -> np.ndarray:
     """
     variance = se**2
     of_difference = variance + variance[0]
-    with np.errstate(invalid="ignore"):
+    with np.errstate(divide="ignore", invalid="ignore"):
         welch = of_difference**2 / (variance**2 / freedom + variance[0] ** 2 / freedom[0])
     whole = np.nan_to_num(welch, nan=1).astype(int).clip(1)
     level = CHANCE / max(len(se) - 1, 1)
