@@ -70,10 +70,11 @@ def formulas(h: torch.Tensor, p: torch.Tensor, length_change: np.ndarray) -> dic
     """Each tool's scores, by tool and name: those with a direction, and those without."""
     middle = p.shape[-1] // 2
     # Bases that only one allele has, and as many at the other's end, are cut out.
-    where = torch.full((h.shape[1],), middle + 1), torch.from_numpy(length_change)
+    breakpoint = torch.full((h.shape[1],), middle + 1)
+    index = effects.shared(breakpoint, torch.from_numpy(length_change), p.shape[-1])
 
     def distances(ref: torch.Tensor, alt: torch.Tensor) -> np.ndarray:
-        both = effects.aligned(ref[:, None], alt[:, None], *where)
+        both = effects.aligned(ref[:, None], alt[:, None], index)
         return jensenshannon(*(one[:, 0].numpy() for one in both), base=2, axis=1)
 
     def chorus(profiles: np.ndarray) -> np.ndarray:
@@ -87,7 +88,7 @@ def formulas(h: torch.Tensor, p: torch.Tensor, length_change: np.ndarray) -> dic
     expected = (p * h.expm1()[..., None]).numpy()
     pairs = [ensemble.mean_prediction(h[..., i], p[:, :, i, None]) for i in (0, 1)]
     (h_ref, p_ref), (h_alt, p_alt) = pairs
-    ours = effects.score(h_ref, p_ref, h_alt, p_alt, *where)
+    ours = effects.score(h_ref, p_ref, h_alt, p_alt, index)
     return {
         "cherimoya-veff": {
             name: ours[name].numpy() for name in ("logfc", "logfc_501", "jsd", "logfc_x_jsd")
