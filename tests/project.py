@@ -73,3 +73,16 @@ def environment() -> dict[str, str]:
         name: os.pathsep.join(filter(None, [*map(str, paths), os.environ.get(name)]))
         for name, paths in first.items()
     }
+
+
+def printed(code: str) -> str:
+    """What a fresh Python with the library prints."""
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=ROOT / "workflow",
+        env=environment(),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return done.stdout

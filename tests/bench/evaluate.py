@@ -40,7 +40,7 @@ sys.path[:0] = [str(ROOT / one) for one in ("workflow", "tests", "tests/unit", "
 
 import check  # noqa: E402
 import simulate  # noqa: E402
-from test_metrics import MEASURES, blocked  # noqa: E402
+from test_metrics import MEASURES, share_that_holds  # noqa: E402
 
 import planted  # noqa: E402
 from veff.evaluation import metrics  # noqa: E402
@@ -174,19 +174,8 @@ def many_rows(n: int) -> dict:
 
 
 def coverage(trials: int) -> dict:
-    """Of the measures whose truth `blocked` knows: the share of intervals that hold it."""
-    shares = {}
-    for name, (measure, arguments, theirs) in MEASURES.items():
-        link = "fisher" if name in ("pearson", "spearman") else "logit"
-        truth = theirs(*arguments(*blocked(np.random.default_rng(1), n_blocks=50_000)[:3]))
-        rng, held, blocks = np.random.default_rng(2), 0, None
-        for _ in range(trials):
-            x, y, positive, contig, pos = blocked(rng)
-            blocks = blocks or Blocks.of(contig, pos, 1000)
-            found = measure(*arguments(x, y, positive))
-            low, high = blocks.interval(found, np.ones(len(x), bool), link)
-            held += low <= truth <= high
-        shares[name] = round(held / trials, 4)
+    """Of each measure the share of intervals that hold the truth."""
+    shares = {name: round(share_that_holds(name, trials), 4) for name in MEASURES}
     return {"trials": trials, "of_95_percent": shares}
 
 

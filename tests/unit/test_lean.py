@@ -1,9 +1,6 @@
 """What a scoring job imports is a second of its start, or more."""
 
-import subprocess
-import sys
-
-from project import ROOT, environment
+from project import printed
 
 HEAVY = ("bpnetlite", "figwig", "matplotlib", "numba", "pandas", "pyfaidx", "scipy", "tangermeme")
 
@@ -24,15 +21,7 @@ except TypeError as error:
 
 
 def test_scoring_imports_nothing_that_only_training_needs_and_the_rest_is_there_when_asked_for():
-    done = subprocess.run(
-        [sys.executable, "-c", LOOK],
-        cwd=ROOT / "workflow",
-        env=environment(),
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    imported, *there = done.stdout.split("\n")
+    imported, *there = printed(LOOK).split("\n")
     assert imported.split() == []
     assert there[:2] == ["True", "True"]
     assert there[2].startswith("extract_loci() missing")  # its own complaint

@@ -3,12 +3,10 @@
 import ast
 import functools
 import importlib.util
-import subprocess
-import sys
 
 import pytest
 
-from project import ROOT, environment
+from project import ROOT, printed
 
 LIBRARY = ROOT / "workflow/veff"
 SCRIPTS = sorted((ROOT / "workflow/scripts").glob("*.py"))
@@ -95,13 +93,5 @@ def test_a_script_leaves_every_kernel_with_its_cache_on(script):
         "print(len(kernels), sum(k.cache_results for k in kernels))",
     ]
     code = "\n".join([line for _, line in sorted(lines)] + look)
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        cwd=ROOT / "workflow",
-        env=environment(),
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    n_kernels, n_cached = map(int, done.stdout.split())
+    n_kernels, n_cached = map(int, printed(code).split())
     assert n_kernels == n_cached > 0
