@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pysam
+import pysam.bcftools
 
 from tiny import GEOMETRY, Tiny
 from veff import tables
@@ -75,14 +77,19 @@ def plan(
 ) -> Planned:
     """Of rows (contig, 1-based pos, ref, alt, genotypes), whose genotypes may be 'GT:PS'."""
     folder.mkdir(exist_ok=True)
+    vcf = write_vcf(folder / "phased.vcf", rows, names)
+    return planned(tiny.reference, vcf, folder, samples, **how)
+
+
+def write_vcf(path: Path, rows: list[tuple], names: list[str] | None = None) -> Path:
+    """Of rows as `plan` takes them."""
     names = names or [f"s{i}" for i in range(len(rows[0][4]))]
-    vcf = folder / "phased.vcf"
     text = [HEADER + "\t".join(names)]
     for contig, pos, ref, alt, cells in rows:
         form = "GT:PS" if any(":" in cell for cell in cells) else "GT"
         text.append("\t".join([contig, str(pos), ".", ref, alt, ".", ".", ".", form, *cells]))
-    vcf.write_text("\n".join(text) + "\n")
-    return planned(tiny.reference, vcf, folder, samples, **how)
+    path.write_text("\n".join(text) + "\n")
+    return path
 
 
 def planned(
@@ -112,6 +119,15 @@ def planned(
         out=planning.Out(*out),
     )
     return Planned(reference, vcf, folder, summary)
+
+
+def consensus(fasta: Path, vcf: Path, sample: str, number: int) -> str:
+    """Chromosome one of a sample, by bcftools."""
+    packed = f"{vcf}.gz"
+    pysam.tabix_compress(str(vcf), packed, force=True)
+    pysam.tabix_index(packed, preset="vcf", force=True)
+    text = pysam.bcftools.consensus("-H", str(number), "-s", sample, "-f", str(fasta), packed)
+    return "".join(text.split(">one")[1].split(">")[0].split())
 
 
 def one_by_one(alleles: pa.Table) -> pa.Table:

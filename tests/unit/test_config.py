@@ -72,6 +72,12 @@ def test_the_users_configuration_sets_nothing_that_decides_a_result():
             {"haplotypes": True, "variants": "chr1:123:A:G"},
             "config: haplotypes: alleles that stand in the configuration have no genotypes; give",
         ),
+        ({"background": {"variants": "no.vcf"}}, "config: background.variants: there is no file"),
+        (
+            {"background": {"sample": "NA12878"}},
+            "config: background: names no file; give variants",
+        ),
+        ({"background": "me.vcf"}, "config: background: got 'me.vcf'; allowed: object"),
         ({"variants": 3}, "config: variants: got 3; allowed: string"),
         ({"truth": "t.tsv"}, "config: truth: got 't.tsv'; allowed: object"),
         ({"fine_mapping": "pip"}, "config: fine_mapping: got 'pip'; allowed: object"),

@@ -10,7 +10,7 @@ import pysam
 import pysam.bcftools
 import pytest
 
-from phased import alleles, plan, planned, with_genotypes
+from phased import alleles, consensus, plan, planned, with_genotypes
 from project import DEMO
 from tiny import GEOMETRY, Tiny, a_fold
 from veff.atomic import read_json
@@ -39,15 +39,6 @@ def snv(tiny, pos, cells, contig="one"):
     return (contig, pos, ref, "ACGT"["ACGT".index(ref) - 1], cells)
 
 
-def consensus(fasta, planned, sample, number):
-    """Chromosome one of a sample, by bcftools."""
-    packed = f"{planned.vcf}.gz"
-    pysam.tabix_compress(str(planned.vcf), packed, force=True)
-    pysam.tabix_index(packed, preset="vcf", force=True)
-    text = pysam.bcftools.consensus("-H", str(number), "-s", sample, "-f", str(fasta), packed)
-    return "".join(text.split(">one")[1].split(">")[0].split())
-
-
 def windows_of(planned):
     """Both windows of each virtual allele, by its number."""
     table = planned.table("virtual")
@@ -63,7 +54,7 @@ def test_sequences_are_those_of_bcftools_consensus(tiny, tmp_path, seed):
     compared = 0
     for sample in ("s0", "s1", "s2"):
         for number in (1, 2):
-            theirs = consensus(tiny.folder / "genome.fa", planned, sample, number)
+            theirs = consensus(tiny.folder / "genome.fa", planned.vcf, sample, number)
             for row in planned.rows("sampled"):
                 if row["sample"] == sample:
                     for one in (joint.get(row[f"haplotype_{number}"]), row[f"whole_{number}"]):

@@ -18,6 +18,7 @@ from project import DEMO, Project
 RESULTS = ("alleles.parquet", "scores.parquet", "scores.tsv.gz", "folds.parquet")
 RESULTS += ("biosamples.parquet", "summary.parquet", "summary.tsv.gz", "annotated.vcf.gz")
 TARGETS = [f"out/{name}" for name in RESULTS]
+PERSON = "{variants: small.vcf, sample: child}"
 OF_HAPLOTYPES = ("haplotypes.parquet", "imbalance.parquet", "phasing.parquet")
 
 
@@ -47,7 +48,7 @@ def small(tmp_path):
 def one_run(tmp_path_factory):
     """A run in one chunk."""
     project = prepared(tmp_path_factory.mktemp("one_run"))
-    project.run(**project.files, haplotypes="true")
+    project.run(**project.files, haplotypes="true", background=PERSON)
     return project
 
 
@@ -114,7 +115,18 @@ def test_a_killed_run_goes_on_where_it_was_and_seventeen_chunks_give_the_bytes_o
 
 
 def test_a_second_run_has_nothing_to_do(done):
-    assert "Nothing to be done" in done.run(**done.files, haplotypes="true")
+    more = {"haplotypes": "true", "background": PERSON}
+    assert "Nothing to be done" in done.run(**done.files | more)
+
+
+def test_what_a_person_carries_alone_has_the_scores_on_the_reference(one_run):
+    scores = pq.read_table(one_run.outdir / "scores.parquet").to_pylist()
+    rows = pq.read_table(one_run.outdir / "personal.parquet").to_pylist()
+    assert len(rows) == 2 * len(scores)
+    assert any(row["carried"] for row in rows)
+    same = [row["logfc"] == scores[i // 2]["logfc"] for i, row in enumerate(rows)]
+    assert all(one or row["background"] for one, row in zip(same, rows, strict=True))
+    assert not all(same)
 
 
 @pytest.fixture(scope="module")

@@ -74,6 +74,8 @@ HAPLOTYPES = config["haplotypes"]
 OF_HAPLOTYPES = f"{OUT}/parts/haplotypes"
 EDITED = config["regions"] or config["edits"]
 OF_EDITS = f"{OUT}/parts/edits"
+BACKGROUND = config["background"].get("variants")
+OF_BACKGROUND = f"{OUT}/parts/background"
 SAMPLES = config["samples"]
 SAMPLES_FILE = SAMPLES if isinstance(SAMPLES, str) and SAMPLES != "all" else None
 ANNOTATIONS = {key: path for key, path in config["annotations"].items() if path}
@@ -122,6 +124,7 @@ def identities():
         *(config[key] for key in ("reference", "contig_aliases")),
         *(NULLS.get("regions"), *ANNOTATIONS.values(), *peaks_of(EXPERIMENTS).values()),
         *(MOTIF_FILE, SAMPLES_FILE, config["regions"], config["edits"]),
+        BACKGROUND,
         *(one["table"] for one in config["truth"].values()),
         *(path for one in EXPERIMENTS for path in one.files),
         *(cached := in_the_hubs_cache()),
@@ -329,13 +332,27 @@ def edit_parts(kind):
     return of
 
 
+def background_parts(kind):
+    """As `parts`, of the jobs that score alleles on a person's chromosomes."""
+
+    def of(wildcards):
+        if not BACKGROUND:
+            return []
+        planned = atomic.read_json(checkpoints.plan_background.get().output.summary)
+        say_once(planned["words"])
+        return parts_of(OF_BACKGROUND, kind, dict.fromkeys(BUNDLES, planned["chunks"]))
+
+    return of
+
+
 def setups(wildcards):
     """What is set up, for the bundles that have something to score."""
     found = looked_up()
+    more = NULLS or HAPLOTYPES or EDITED or BACKGROUND
     return [
         f"{OUT}/autotune/{bundle}.json"
         for bundle in BUNDLES
-        if not found or found[bundle]["chunks"] or NULLS or HAPLOTYPES or EDITED
+        if not found or found[bundle]["chunks"] or more
     ]
 
 

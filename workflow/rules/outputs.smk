@@ -132,6 +132,7 @@ rule provenance:
         jobs=parts("jobs"),
         haplotypes=haplotype_parts("jobs"),
         edits=edit_parts("jobs"),
+        background=background_parts("jobs"),
         stored=stored,
         nulls=nulls("json"),
         top=f"{OUT}/parts/top.json" if TOP else [],

@@ -15,7 +15,7 @@ with job.logged(snakemake.log[0], snakemake.resources.attempt):
         files.prepared,
         files.models,
         files.setup,
-        [*files.jobs, *files.haplotypes, *files.edits],
+        [*files.jobs, *files.haplotypes, *files.edits, *files.background],
         files.nulls,
         files.stored,
         [files.top] if files.top else [],

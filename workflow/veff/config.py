@@ -86,6 +86,13 @@ def check(config: dict, schema: dict) -> None:
             "config: haplotypes: alleles that stand in the configuration have no genotypes; give "
             "a VCF or BCF with phased genotypes, or leave haplotypes out"
         )
+    background = config.get("background")
+    if background and "variants" not in background:
+        raise InputError(
+            "config: background: names no file; give variants, a VCF or BCF of the person"
+        )
+    if background:
+        _check_file("background.variants", background["variants"])
     nulls = config.get("nulls")
     if isinstance(nulls, dict):
         _check_file("nulls.regions", nulls.get("regions"))

@@ -45,8 +45,9 @@ class Genotypes:
     polyploid: bool
 
 
-def samples_of(variants: Path) -> list[str]:
-    """The samples of a VCF or BCF. Raises `InputError` where there is none."""
+def samples_of(variants: Path, key: str = "haplotypes") -> list[str]:
+    """The samples of a VCF or BCF, which this key of the configuration asks for. Raises
+    `InputError` where there is none."""
     kind = formats.kind(variants)
     names: list[str] = []
     if kind == "vcf":
@@ -56,8 +57,8 @@ def samples_of(variants: Path) -> list[str]:
             names = list(file.header.samples)
     if not names:
         raise InputError(
-            f"{variants}: haplotypes: there are no samples in it; give a VCF or BCF with phased "
-            "genotypes, or leave haplotypes out"
+            f"{variants}: {key}: there are no samples in it; give a VCF or BCF with phased "
+            f"genotypes, or leave {key} out"
         )
     return names
 

@@ -23,7 +23,7 @@ from veff.haplotypes import carrying, genotypes, pairs
 from veff.haplotypes.carrying import Allele
 from veff.inputs.reference import Reference
 from veff.plan import enough
-from veff.scoring.edits import VIRTUAL, Edit, Window, centre, sequence
+from veff.scoring.edits import VIRTUAL, Edit, Window, centre, in_words, sequence
 
 SAMPLES = 50  # so many are named of those that carry a haplotype
 
@@ -331,10 +331,6 @@ class _Windows:
         """As `edits.sequence`."""
         return sequence(self.reference, self.contig, middle, edits, self.length)
 
-    def name(self, edit: Edit) -> str:
-        ref = self.reference.fetch(self.contig, edit.start, edit.end).decode()
-        return f"{edit.start + 1}:{ref or '-'}>{edit.alt or '-'}"
-
 
 def _of_locus(windows: _Windows, carried: list[Allele], i: int, j: int, n_samples: int) -> _Locus:
     """The locus of alleles i to j - 1."""
@@ -456,7 +452,7 @@ def _row(
         "end": max(edits[0].start + 1, *(edit.end for edit in edits)),
         "distance": edits[-1].start - edits[0].start,
         "alleles": [allele.scored_as for allele in one.alleles],
-        "variants": ",".join(map(windows.name, edits)),
+        "variants": ",".join(in_words(windows.reference, of.contig, edit) for edit in edits),
         "background": [allele.scored_as for allele in one.background],
         "chromosomes": len(one.chromosomes),
         "unphased": len(one.unphased),

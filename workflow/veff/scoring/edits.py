@@ -29,6 +29,12 @@ class Edit(NamedTuple):
         return self.start + self.ref_len
 
 
+def in_words(reference: Reference, contig: int, edit: Edit) -> str:
+    """An edit for tables: position:reference>alternate, 1-based, - for nothing."""
+    ref = reference.fetch(contig, edit.start, edit.end).decode()
+    return f"{edit.start + 1}:{ref or '-'}>{edit.alt or '-'}"
+
+
 _EDITS = pa.list_(
     pa.struct([("start", pa.int64()), ("ref_len", pa.int32()), ("alt", pa.string())])
 )

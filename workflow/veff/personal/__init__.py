@@ -1,0 +1,1 @@
+"""What do variants do on the chromosomes of one person?"""
