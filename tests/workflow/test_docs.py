@@ -66,7 +66,7 @@ def clone(tmp_path_factory):
     folder = tmp_path_factory.mktemp("clone")
     for name in ("config", "envs", "gpu", "resources", "workflow"):
         (folder / name).symlink_to(ROOT / name)
-    for own in ("my.vcf.gz", "my.vcf"):
+    for own in ("my.vcf.gz", "my.vcf", "person.vcf.gz"):
         shutil.copy(DEMO / "variants.vcf.gz", folder / own)
     for own in ("hg38.fa", "genome.fa"):
         shutil.copy(DEMO / "genome.fa.gz", folder / own)
