@@ -36,8 +36,9 @@ def nest(keys, value):
     return made
 
 
-# Texts that are no paths: a commit, and names of columns.
+# Texts that are no paths: a commit, and names of columns and of a sample.
 NO_PATHS = {"catv1_revision", "fine_mapping.pip", "fine_mapping.credible_set"}
+NO_PATHS |= {"background.sample"}
 KEYS = [key for key in settings(SCHEMA["properties"]) if key not in NO_PATHS]
 
 

@@ -44,6 +44,7 @@ FILES = (
 )
 REPLACED = {
     "folds.parquet": ("experiment=*", "experiment=*/part.parquet"),
+    "personal.parquet": ("experiment=*", "experiment=*/part.parquet"),
     "scores.parquet": ("experiment=*", "experiment=*/part.parquet"),
     "tracks": ("hub.txt", "igv.xml", "[0-9]*", "[0-9]*/*.bw"),
     "top": ("[0-9]*.png", "[0-9]*.svg"),
