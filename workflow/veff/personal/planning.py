@@ -41,6 +41,8 @@ PLANNED = pa.schema(
         "window": pa.int64(),
     }
 )
+# Of the person's alleles; of a whole genome they are millions.
+NEEDED = ["allele_id", "record", "contig", "pos", "ref", "alt", "scored_pos", "scored_as"]
 BASES = 1 << 16  # as far beyond a window the person's alleles are looked at; more is not deleted
 
 
@@ -90,14 +92,16 @@ def plan(
         both, n_unphased = [_Placed(OK, False)] * 2, 0
         if contig in contigs:
             both, n_unphased = contigs[contig].place(edit)
-        numbers: dict[_Placed, int | None] = {}
+        numbers: dict[tuple, int] = {}
         for haplotype, one in enumerate(both, 1):
-            if one not in numbers:
-                numbers[one] = len(windows) if one.background else None
-                if one.background:
-                    windows.append((contig, one.edit.start, one.background, one.edit))
+            seen = one.edit, one.background
+            if one.background and seen not in numbers:
+                numbers[seen] = len(windows)
+                windows.append((contig, one.edit.start, one.background, one.edit))
             others = ",".join(in_words(reference, contig, other) for other in one.background)
-            found.append((haplotype, one.carried, others, n_unphased, one.status, numbers[one]))
+            found.append(
+                (haplotype, one.carried, others, n_unphased, one.status, numbers.get(seen))
+            )
     table = _for_each(alleles, rows["allele_id"].to_numpy(), found)
     tables.write_parquet(planned, [table])
     step = enough(len(windows), chunk_size, most_chunks)
@@ -163,7 +167,8 @@ def _person(
     with tempfile.TemporaryDirectory(dir=folder, prefix=".background-") as scratch:
         every, near, aligned = (Path(scratch, name) for name in ("every", "near", "aligned"))
         preparing.prepare(person, reference, every, aligned, chunk_size=1 << 20, **how)
-        pq.write_table(_near(pq.read_table(every), rows, reference, input_length + BASES), near)
+        judged = pq.read_table(every, columns=NEEDED)
+        pq.write_table(_near(judged, rows, reference, input_length + BASES), near)
         by_contig, phasing = carrying.carried(person, near, reference, [place])
         if not by_contig and not any(one.known for one in genotypes.read(person, [place])):
             raise InputError(
@@ -190,7 +195,7 @@ def _edits(rows: pa.Table) -> Iterator[tuple[int, Edit]]:
 
 
 def _near(every: pa.Table, rows: pa.Table, reference: Reference, reach: int) -> pa.Table:
-    """The person's alleles, of which those count that stand near rows: a genome has millions."""
+    """The person's alleles, of which those count that stand near rows."""
     counts = np.zeros(len(every), bool)
     contig, start = every["contig"], every["scored_pos"].fill_null(0).to_numpy()
     for number in np.unique(rows["contig"].to_numpy()).tolist():
@@ -241,7 +246,7 @@ class _Contig:
             for one in near
             if one not in same
             and (len(one.unphased) or len(kept[id(one)]) < len(one.chromosome))
-            and edit.start - half < one.edit.end + 1
+            and edit.start - half <= one.edit.end
             and one.edit.start < edit.start + half
         ]
         return both, len(others)
