@@ -9,8 +9,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from phased import alleles, consensus, with_genotypes, write_vcf
+from reported import Run
 from tiny import GEOMETRY, Tiny
 from veff import tables
+from veff.atomic import read_json
 from veff.errors import InputError
 from veff.haplotypes import genotypes
 from veff.inputs import preparing
@@ -60,6 +62,7 @@ class Planned:
             [[parts["virtual"]]] if self.summary["chunks"] else [],
             names,
             self.folder / "personal",
+            self.folder / "shown",
         )
         table = pq.read_table(self.folder / "personal")
         return table.to_pylist(), {
@@ -344,6 +347,24 @@ def test_of_several_samples_the_named_one_counts(tiny, plan):
     assert planning.words(planned.summary).startswith(
         "plan: 1 alleles on both haplotypes of b: 1 windows to score; 1 times nothing else is"
     )
+
+
+def test_the_report_has_the_largest_difference_of_each_allele(tiny, plan, monkeypatch):
+    places = 500, 510, 520, 900
+    planned = plan([snv(tiny, pos) for pos in places], [snv(tiny, 505, "1|0")])
+    monkeypatch.setattr(collecting, "SHOWN", 2)
+    rows, _ = planned.scored(tiny.experiment("x", (0,)), tiny.experiment("y", (1,)))
+    largest = {}
+    for row in rows:
+        size = abs(row["difference"])
+        largest[row["pos"]] = max(largest.get(row["pos"], (0, "")), (size, row["experiment"]))
+    shown = read_json(planned.folder / "shown")
+    told = [(abs(row["difference"]), row["experiment"]) for row in shown]
+    assert told == sorted(largest.values(), reverse=True)[:2]
+    html = Run(planned.folder, 20).report(personal=planned.folder / "shown").read_text()
+    section = html.split('<section id="personal">')[1].split("</section>")[0]
+    assert section.count("1, does not carry it") == 2
+    assert shown[0]["background"].replace(">", "&gt;") in section
 
 
 def test_only_what_stands_near_the_input_is_looked_at(tiny, plan, monkeypatch):

@@ -127,6 +127,7 @@ def test_what_a_person_carries_alone_has_the_scores_on_the_reference(one_run):
     same = [row["logfc"] == scores[i // 2]["logfc"] for i, row in enumerate(rows)]
     assert all(one or row["background"] for one, row in zip(same, rows, strict=True))
     assert not all(same)
+    assert '<section id="personal">' in (one_run.outdir / "report.html").read_text()
 
 
 @pytest.fixture(scope="module")

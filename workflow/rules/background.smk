@@ -56,7 +56,8 @@ rule background:
         jobs=background_parts("jobs"),
         models=rules.models.output.models,
     output:
-        table(f"{OUT}/personal.parquet"),
+        personal=table(f"{OUT}/personal.parquet"),
+        shown=f"{OF_BACKGROUND}/shown.json",
     log:
         f"{OUT}/logs/background.log",
     conda:

@@ -61,6 +61,7 @@ rule report:
         peaks_of=ancient(list(peaks_of(EXPERIMENTS).values())),
         evaluation=rules.evaluate.output.shown if TRUTH else [],
         haplotypes=rules.haplotypes.output.shown if HAPLOTYPES else [],
+        personal=rules.background.output.shown if BACKGROUND else [],
     output:
         report(
             f"{OUT}/report.html",

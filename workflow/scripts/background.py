@@ -19,8 +19,9 @@ with job.logged(snakemake.log[0], snakemake.resources.attempt):
         Path(files.scores),
         collect.by_bundle(files.answers),
         params.experiments,
-        Path(output[0]),
+        Path(output.personal),
+        Path(output.shown),
         partitioned=params.partitioned,
         metadata=provenance.of_scores(experiments, How(**params.how), {}, {}, None),
     )
-    sums.write(output[0])
+    sums.write(output.personal)

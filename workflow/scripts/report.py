@@ -32,4 +32,5 @@ with job.logged(snakemake.log[0], snakemake.resources.attempt):
         peaks_of={name: given[path] for name, path in snakemake.params.peaks_of.items()},
         evaluation=Path(files.evaluation) if files.evaluation else None,
         haplotypes=Path(files.haplotypes) if files.haplotypes else None,
+        personal=Path(files.personal) if files.personal else None,
     )

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from veff.atomic import write_json
 from veff.outputs import collect
 from veff.personal.planning import OK
 from veff.scoring.columns import ALLELE, EXPERIMENT, SCORES, SPREAD, Column, schema
@@ -45,6 +46,7 @@ COLUMNS = {
     **SPREAD,
 }
 SCHEMA = schema(COLUMNS)
+SHOWN = 20
 SCORED = ["n_padded", *SCORES, *SPREAD]
 
 
@@ -54,11 +56,13 @@ def write(
     answers: list[list[str]],
     experiments: list[str],
     out: Path,
+    shown: Path,
     *,
     partitioned: bool = False,
     metadata: dict | None = None,
 ) -> None:
-    """Write `out`, two rows an allele, experiment and signal group, experiment after experiment.
+    """Write `out`, two rows an allele, experiment and signal group, experiment after experiment,
+    and `shown`, JSON for the report of the alleles with the largest differences.
 
     `planned` is what `planning.plan` wrote, `scores` the run's table of scores; `answers` are the
     part files of the planned windows, a list a bundle, each in the order of the chunks;
@@ -67,13 +71,17 @@ def write(
     rows = pq.read_table(planned)
     said = SCHEMA.with_metadata({"veff": json.dumps(metadata or {})})
     windows = collect.by_experiment(answers, experiments)
+    largest: list[dict] = []
     with parquet(out, said, partitioned) as put:
         for name in experiments:
             alone = dataset(scores).to_table(
                 ["allele_id", "experiment", "group", *SCORED],
                 filter=pc.field("experiment") == name,
             )
-            put(pa.concat_tables(_groups(rows, alone, next(windows, None))))
+            table = pa.concat_tables(_groups(rows, alone, next(windows, None)))
+            put(table)
+            largest = _largest(largest, table)
+    write_json(shown, largest)
 
 
 def _groups(rows: pa.Table, alone: pa.Table, answer: pa.Table | None) -> Iterator[pa.Table]:
@@ -108,6 +116,19 @@ def _groups(rows: pa.Table, alone: pa.Table, answer: pa.Table | None) -> Iterato
             for name in COLUMNS
         }
         yield pa.table(columns, schema=SCHEMA)
+
+
+def _largest(known: list[dict], table: pa.Table) -> list[dict]:
+    """Of each allele the row with the largest difference so far, the largest first."""
+    size = pc.abs(table["difference"]).fill_null(0).to_numpy()
+    order = np.argsort(-size, kind="stable")
+    _, first = np.unique(table["allele_id"].to_numpy()[order], return_index=True)
+    rows = known + table.take(order[np.sort(first)[:SHOWN]]).to_pylist()
+    best: dict[int, dict] = {}
+    for row in sorted(rows, key=lambda row: -abs(row["difference"] or 0)):
+        if row["difference"]:
+            best.setdefault(row["allele_id"], row)
+    return list(best.values())[:SHOWN]
 
 
 def _of(table: pa.Table, group: int) -> pa.Table:

@@ -86,6 +86,7 @@ def build(
     peaks_of: Mapping[str, Path] = MappingProxyType({}),
     evaluation: Path | None = None,
     haplotypes: Path | None = None,
+    personal: Path | None = None,
 ) -> None:
     """Write the report of a run to `out`.
 
@@ -94,8 +95,8 @@ def build(
     their biosamples say, pooled; `nulls` are the files of the
     experiments' nulls, `figures` PNGs named by `allele_id`, `profiles` the table of what is
     predicted for these and `words` that of what is said of them; `genes`, `peaks` and `peaks_of`
-    are what `locus.around` takes; `evaluation` and `haplotypes` are what `veff.evaluation` and
-    `veff.haplotypes` wrote for this page. The
+    are what `locus.around` takes; `evaluation`, `haplotypes` and `personal` are what
+    `veff.evaluation`, `veff.haplotypes` and `veff.personal` wrote for this page. The
     page has the name of the folder that `out` is in. What the input says is shown as text, cut to
     a length, and the page forbids the browser to load anything from elsewhere.
     """
@@ -147,6 +148,7 @@ def build(
         evaluation=beside,
         credible=credible,
         haplotypes=read_json(haplotypes) if haplotypes else [],
+        personal=read_json(personal) if personal else [],
         columns=len(found.answers),
         has_p=has_p,
         has_max_p=has_max_p,
