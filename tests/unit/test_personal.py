@@ -71,8 +71,8 @@ class Planned:
 
 
 def without_samples(path, rows):
-    write_vcf(path, [(*row[:4], []) for row in rows])
-    path.write_text(path.read_text().replace("\tFORMAT\t", "").replace("\tGT\n", "\n"))
+    write_vcf(path, [(*row[:4], []) for row in rows], ["x"])
+    path.write_text(path.read_text().replace("\tFORMAT\tx", "").replace("\tGT\n", "\n"))
     return path
 
 
@@ -163,7 +163,7 @@ def test_sequences_are_those_of_bcftools_consensus_without_and_with_the_allele(
 def test_without_background_scores_are_those_on_the_reference_to_the_bit(tiny, plan):
     experiments = tiny.experiment("x", (0, 1)), tiny.experiment("y", (2,), signal_groups=[1, 1])
     variants = [snv(tiny, 500), snv(tiny, 700), snv(tiny, 900), snv(tiny, 700)]
-    # One that nobody has, one that is carried alone, one beside another: what is not far away.
+    # One that is not carried, one that is, and one beside another, of which one chromosome is alone.
     planned = plan(variants, [snv(tiny, 700, "0|1"), snv(tiny, 950, "1|0")])
     assert planned.summary["windows"] == 1
     rows, alone = planned.scored(*experiments)
@@ -175,7 +175,6 @@ def test_without_background_scores_are_those_on_the_reference_to_the_bit(tiny, p
         same = all(row[name] == theirs[name] for name in collecting.SCORED)
         assert same == (row["background"] == "")
         assert bool(row["background"]) == (row["pos"] == 900 and row["haplotype"] == 1)
-    # A model sees the same where what is not empty is scored: the very bits of the windows.
     carried = {(row["pos"], row["haplotype"]) for row in rows if row["carried"]}
     assert carried == {(700, 2)}
 
@@ -339,6 +338,19 @@ def test_a_file_without_samples_is_no_person(tiny, tmp_path):
     path = without_samples(tmp_path / "person.vcf", [snv(tiny, 500)])
     with pytest.raises(InputError, match=r"person\.vcf: background: there are no samples in it"):
         genotypes.samples_of(path, "background")
+
+
+@pytest.mark.parametrize("person", [[], ["1|0"]])
+def test_where_nothing_is_scored_the_table_has_its_columns_and_no_rows(tiny, plan, person):
+    planned = plan([], [snv(tiny, 500, *person)] if person else [], ["a"])
+    assert planned.summary["windows"] == planned.summary["alleles"] == 0
+    pq.write_table(columns.answers(nulls=False, fdr=False).empty_table(), planned.folder / "none")
+    out = planned.folder / "personal"
+    of = planned.folder / "planned", planned.folder / "none", [], ["x"], out
+    collecting.write(*of, planned.folder / "shown")
+    table = pq.read_table(out)
+    assert table.schema.names == list(collecting.COLUMNS)
+    assert len(table) == 0
 
 
 def test_of_several_samples_the_named_one_counts(tiny, plan):

@@ -78,9 +78,10 @@ def write(
                 ["allele_id", "experiment", "group", *SCORED],
                 filter=pc.field("experiment") == name,
             )
-            table = pa.concat_tables(_groups(rows, alone, next(windows, None)))
-            put(table)
-            largest = _largest(largest, table)
+            if len(alone):
+                table = pa.concat_tables(_groups(rows, alone, next(windows, None)))
+                put(table)
+                largest = _largest(largest, table)
     write_json(shown, largest)
 
 

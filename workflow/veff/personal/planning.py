@@ -43,7 +43,7 @@ PLANNED = pa.schema(
 )
 # Of the person's alleles; of a whole genome they are millions.
 NEEDED = ["allele_id", "record", "contig", "pos", "ref", "alt", "scored_pos", "scored_as"]
-BASES = 1 << 16  # as far beyond a window the person's alleles are looked at; more is not deleted
+BASES = 1 << 13  # as far beyond a window the person's alleles are looked at; more is not deleted
 
 
 @dataclass(frozen=True)
@@ -170,7 +170,12 @@ def _person(
         judged = pq.read_table(every, columns=NEEDED)
         pq.write_table(_near(judged, rows, reference, input_length + BASES), near)
         by_contig, phasing = carrying.carried(person, near, reference, [place])
-        if not by_contig and not any(one.known for one in genotypes.read(person, [place])):
+        known = (
+            not len(judged)
+            or by_contig
+            or any(one.known for one in genotypes.read(person, [place]))
+        )
+        if not known:
             raise InputError(
                 f"{person}: background: it has no genotypes of the sample; give a VCF or BCF with "
                 "phased genotypes (GT), or leave background out"
