@@ -163,7 +163,7 @@ def test_sequences_are_those_of_bcftools_consensus_without_and_with_the_allele(
 def test_without_background_scores_are_those_on_the_reference_to_the_bit(tiny, plan):
     experiments = tiny.experiment("x", (0, 1)), tiny.experiment("y", (2,), signal_groups=[1, 1])
     variants = [snv(tiny, 500), snv(tiny, 700), snv(tiny, 900), snv(tiny, 700)]
-    # One that is not carried, one that is, and one beside another, of which one chromosome is alone.
+    # Nobody has the first; the second is carried; the third stands beside another, on one.
     planned = plan(variants, [snv(tiny, 700, "0|1"), snv(tiny, 950, "1|0")])
     assert planned.summary["windows"] == 1
     rows, alone = planned.scored(*experiments)

@@ -170,12 +170,8 @@ def _person(
         judged = pq.read_table(every, columns=NEEDED)
         pq.write_table(_near(judged, rows, reference, input_length + BASES), near)
         by_contig, phasing = carrying.carried(person, near, reference, [place])
-        known = (
-            not len(judged)
-            or by_contig
-            or any(one.known for one in genotypes.read(person, [place]))
-        )
-        if not known:
+        known = by_contig or any(one.known for one in genotypes.read(person, [place]))
+        if len(judged) and not known:
             raise InputError(
                 f"{person}: background: it has no genotypes of the sample; give a VCF or BCF with "
                 "phased genotypes (GT), or leave background out"
