@@ -20,7 +20,8 @@ checkpoint plan_background:
     conda:
         "../../envs/cpu.yaml"
     resources:
-        **asks(to_go_through(tables=1)),
+        # Measured are 3 GB a million alleles, where the person carries as many.
+        **asks(lambda wildcards, input: resources.rows(3 * known("alleles"), 3)),
     params:
         sample=config["background"].get("sample"),
         chunk_size=config["chunk_size"],
