@@ -20,7 +20,7 @@ from veff.outputs.provenance import part
 from veff.outputs.summary import Summary
 from veff.scoring import columns
 from veff.scoring.null import Nulls, judge
-from veff.tables import parquet, tsv_gz, write_parquet
+from veff.tables import cores, parquet, tsv_gz, write_parquet
 
 KEYS = list(columns.ALLELE)
 
@@ -37,7 +37,12 @@ def check(parts: Iterable[str], records: Iterable[str]) -> None:
             written |= read_json(record)["parts"]
         except (ValueError, KeyError, TypeError):
             wrong.append(record)
-    wrong += [path for path in parts if sha256(path) != written.get(part(path))]
+    parts = list(parts)
+    with ThreadPoolExecutor(cores()) as pool:
+        sums = pool.map(sha256, parts)  # outside Python's lock
+        wrong += [
+            path for path, own in zip(parts, sums, strict=True) if own != written.get(part(path))
+        ]
     if wrong:
         raise damaged(*wrong)
 
@@ -73,7 +78,7 @@ def collect(
     wrote, for the summary to have its columns too; so is `members`, of `finemapping.write`.
     `nulls` and `fdr` are for `null.judge`; `metadata` (`provenance.of_scores`) goes into the
     Parquet files' schemas, into a file of one experiment what is about that one. The answers
-    of one experiment and the folds of one are held in memory at a time.
+    of one experiment, the folds of one and what `biosamples.write` holds are in memory at a time.
 
     Raises `RuntimeError` if an experiment does not have every scoreable allele exactly once.
     """
@@ -110,25 +115,25 @@ def collect(
                 best.add(rows)
                 logging.info("%s: %d rows", name, len(rows))
 
-    with ThreadPoolExecutor(1) as pool:
-        in_the_meantime = pool.submit(write_folds)
-        write_scores()
-        in_the_meantime.result()
-    by_sample = [name for sample in samples for name in sample.experiments]
-    read = columns.answers(nulls=False, fdr=False)
-    read = pa.schema([read.field(name) for name in biosamples.NEEDED])
-    again = (stack.rows(one, read) for one in by_experiment(answers, by_sample, read.names))
-    more = [
-        biosamples.write(
+    def write_biosamples() -> pa.Table:
+        by_sample = [name for sample in samples for name in sample.experiments]
+        read = columns.answers(nulls=False, fdr=False)
+        read = pa.schema([read.field(name) for name in biosamples.NEEDED])
+        return biosamples.write(
             biosamples_out,
             described(biosamples.SCHEMA, experiments),
             samples,
-            again,
+            (stack.rows(one, read) for one in by_experiment(answers, by_sample, read.names)),
             table,
             nulls=nulls,
             fdr=fdr,
         )
-    ]
+
+    with ThreadPoolExecutor(2) as pool:
+        in_the_meantime = [pool.submit(write) for write in (write_folds, write_biosamples)]
+        write_scores()
+        _, of_biosamples = (one.result() for one in in_the_meantime)
+    more = [of_biosamples]
     if annotations:
         more.append(pq.read_table(annotations).drop_columns("allele_id"))
     rows = best.table(*more)
