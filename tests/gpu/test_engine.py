@@ -172,9 +172,8 @@ def test_scores_are_those_of_the_cpu_and_have_the_same_bits_in_every_row():
 
     def scores(device, some=slice(None)):
         h_ref, z_ref, h_alt, z_alt, *where = (one[some].to(device) for one in rows)
-        if not where[1].any():
-            where = ()
-        return effects.score(h_ref, effects.profile(z_ref), h_alt, effects.profile(z_alt), *where)
+        index = effects.shared(*where, length) if where[1].any() else None
+        return effects.score(h_ref, effects.profile(z_ref), h_alt, effects.profile(z_alt), index)
 
     on_gpu = scores("cuda")
     for name, column in scores("cpu").items():
