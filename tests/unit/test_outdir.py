@@ -17,7 +17,17 @@ def put(path):
     path.write_text("mine")
 
 
-@pytest.mark.parametrize("name", ["report.html", "top/mine.txt", "parts/x", "scores.parquet"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "report.html",
+        "top/mine.txt",
+        "parts/x",
+        "scores.parquet",
+        "haplotypes.parquet",
+        "saturation/x",
+    ],
+)
 def test_a_folder_with_files_of_our_names_and_no_mark_is_refused_and_untouched(tmp_path, name):
     put(tmp_path / name)
     with pytest.raises(InputError, match=f"no run of ours wrote .*{name.split('/')[0]}"):

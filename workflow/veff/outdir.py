@@ -28,6 +28,7 @@ FILES = (
     "experiments.tsv",
     "models.json",
     "motifs.parquet",
+    "phasing.parquet",
     "profiles.parquet",
     "provenance.json",
     "report.html",
@@ -43,8 +44,13 @@ FILES = (
     "words.parquet",
 )
 REPLACED = {
+    "edits.parquet": ("experiment=*", "experiment=*/part.parquet"),
     "folds.parquet": ("experiment=*", "experiment=*/part.parquet"),
+    "haplotypes.parquet": ("experiment=*", "experiment=*/part.parquet"),
+    "imbalance.parquet": ("experiment=*", "experiment=*/part.parquet"),
     "personal.parquet": ("experiment=*", "experiment=*/part.parquet"),
+    "saturation": ("region[0-9]*.png", "region[0-9]*.svg"),
+    "saturation_tracks": ("*.bw",),
     "scores.parquet": ("experiment=*", "experiment=*/part.parquet"),
     "tracks": ("hub.txt", "igv.xml", "[0-9]*", "[0-9]*/*.bw"),
     "top": ("[0-9]*.png", "[0-9]*.svg"),
