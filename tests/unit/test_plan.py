@@ -115,6 +115,20 @@ def test_a_plan_adds_up_hours_for_what_is_left_and_warns_of_more_than_a_day():
     assert "warning: more than a day for one GPU" in a_forecast(prepared=long).words()
 
 
+def test_a_plan_counts_what_is_scored_besides_the_alleles():
+    prepared = {"alleles": 100, "scoreable": 100, "chunks": 1, "classes": []}
+    alone = a_forecast(prepared=prepared)
+    planned = forecast.Planned("haplotypes", windows=4_000_000, jobs=4, done=3)
+    both = a_forecast(prepared=prepared, planned=(planned,))
+    left = (1_000_000 * 50 / plan.GPU_RATE + forecast.START_S) / 3600
+    assert both.hours(100) == pytest.approx(alone.hours(100) + left)
+    a_window = forecast.SCORE_BYTES * 10 + forecast.FOLD_BYTES * 50
+    assert both.bytes(100) == alone.bytes(100) + 4_000_000 * a_window
+    said = "plan: 4,000,000 windows besides (haplotypes), in 4 scoring jobs, 3 of them done\n"
+    assert said in both.words()
+    assert "besides" not in alone.words()
+
+
 def test_a_plan_says_what_random_snvs_and_drawings_add_on_a_core():
     on_core = {"cut": a_cut(models=10), "experiments": 2, "models": 10, "bundles": 1}
     prepared = {"alleles": 300, "scoreable": 300, "chunks": 1, "classes": []}

@@ -54,6 +54,21 @@ def test_what_is_done_again_is_not_done(outdir):
     assert run.counts() == (0, 10 * 5)
 
 
+def test_what_is_scored_besides_counts_once_it_is_planned(outdir):
+    parts = outdir / "parts/haplotypes"
+    (parts / "jobs").mkdir(parents=True)
+    (parts / f"jobs/0.{'a' * 12}.json").write_text("{}")
+    run = progress.Progress(outdir, BUNDLES, nulls=100, also=["haplotypes", "edits"])
+    before = run.counts()
+    assert before == progress.Progress(outdir, BUNDLES, nulls=100).counts()
+    (parts / "summary.json").write_text(json.dumps({"windows": 60, "chunks": 3}))
+    assert run.counts() == (before[0] + 20 * 2, before[1] + 60 * 5)
+    run.ends("score_haplotypes", SECOND)
+    assert run.counts()[0] == before[0] + 40 * 2
+    run.starts("score_haplotypes", FIRST)
+    assert run.counts()[0] == before[0] + 20 * 2
+
+
 def test_nothing_is_counted_before_the_alleles_are_prepared(tmp_path):
     assert progress.Progress(tmp_path, BUNDLES, nulls=100).counts() == (0, 0)
 

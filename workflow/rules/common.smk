@@ -76,6 +76,16 @@ EDITED = config["regions"] or config["edits"]
 OF_EDITS = f"{OUT}/parts/edits"
 BACKGROUND = config["background"].get("variants")
 OF_BACKGROUND = f"{OUT}/parts/background"
+# What is scored besides the alleles: rule score_X, its parts in parts/X.
+ALSO = [
+    kind
+    for kind, asked in {
+        "haplotypes": HAPLOTYPES,
+        "edits": EDITED,
+        "background": BACKGROUND,
+    }.items()
+    if asked
+]
 SAMPLES = config["samples"]
 SAMPLES_FILE = SAMPLES if isinstance(SAMPLES, str) and SAMPLES != "all" else None
 ANNOTATIONS = {key: path for key, path in config["annotations"].items() if path}
@@ -326,7 +336,7 @@ def edit_parts(kind):
         if not EDITED:
             return []
         planned = atomic.read_json(checkpoints.plan_edits.get().output.summary)
-        say_once(f"plan: {planned['edits']:,} edits to be scored")
+        say_once(f"plan: {planned['windows']:,} edits to be scored")
         return parts_of(OF_EDITS, kind, dict.fromkeys(BUNDLES, planned["chunks"]))
 
     return of
@@ -424,7 +434,26 @@ def say_plan(known=None):
 def to_do():
     """What there is to score, and how much of it is done."""
     experiments = {bundle: len(BUNDLES[bundle]) for bundle in BUNDLES}
-    return progress.Progress(Path(OUT), experiments, random_snvs())
+    return progress.Progress(Path(OUT), experiments, random_snvs(), ALSO)
+
+
+def besides():
+    """What is scored besides the alleles, as far as it is planned, and how much of it is done."""
+    found = []
+    for kind in ALSO:
+        folder = Path(OUT, "parts", kind)
+        if (folder / "summary.json").is_file():
+            summary = atomic.read_json(folder / "summary.json")
+            done = [path.stem.split(".")[1] for path in folder.glob("jobs/*.json")]
+            found.append(
+                forecast.Planned(
+                    kind,
+                    windows=summary["windows"],
+                    jobs=summary["chunks"] * len(BUNDLES),
+                    done=sum(bundle in BUNDLES for bundle in done),
+                )
+            )
+    return tuple(found)
 
 
 def in_the_store():
@@ -467,6 +496,7 @@ def plan_in_words():
         shuffles=config["top"]["shuffles"],
         prepared=atomic.read_json(summary) if summary.is_file() else None,
         store=in_the_store(),
+        planned=besides(),
     ).words()
 
 

@@ -30,6 +30,22 @@ class Stored:
 
 
 @dataclass(frozen=True)
+class Planned:
+    """What is scored besides the alleles: of which kind (haplotypes, edits, background), how many
+    windows, each of which takes what an allele does, in how many jobs, and how many of these are
+    done."""
+
+    kind: str
+    windows: int
+    jobs: int
+    done: int = 0
+
+    @property
+    def left(self) -> int:
+        return max(self.jobs - self.done, 0)
+
+
+@dataclass(frozen=True)
 class Forecast:
     """A run as it is planned.
 
@@ -39,7 +55,7 @@ class Forecast:
     earlier run, `done` are the scoring jobs, and `judged` the models whose nulls are scored. `top`
     alleles are to be drawn, with `shuffles` each. `prepared` is the summary of the prepared
     alleles, None where they are not yet counted; `store` says what is there, None before it was
-    looked into.
+    looked into. `planned` is what is scored besides the alleles, as far as it is known.
     """
 
     cut: plan.Cut
@@ -56,6 +72,7 @@ class Forecast:
     shuffles: int = 0
     prepared: dict | None = None
     store: Stored | None = None
+    planned: tuple[Planned, ...] = ()
 
     def words(self) -> str:
         """The plan, a line each: alleles, jobs, hours, bytes, and what to think of first."""
@@ -71,19 +88,23 @@ class Forecast:
             alleles, each = f"{self.prepared['alleles']:,} alleles, {n:,} of them to be scored", ""
         else:
             alleles, each = "alleles not yet counted", "for each million alleles "
-        done = f", {min(self.done, jobs):,} of them done" if self.done else ""
         nulls = self._nulls_in_words()
         drawing = self.drawing_hours(n)
         top = f", and {_hours(drawing)} to draw {_number(self.top, 'largest effect')} (top)"
         top = top if drawing else ""
         lines = [
             f"{alleles}, {under}",
-            f"{each}{_number(jobs, 'scoring job')}{done}: chunks of {self.alleles_a_job(n):,} "
-            f"alleles, {_number(self.bundles, 'bundle')} of models",
+            f"{each}{_number(jobs, 'scoring job')}{_done(self.done, jobs)}: chunks of "
+            f"{self.alleles_a_job(n):,} alleles, {_number(self.bundles, 'bundle')} of models",
             f"{each}about {_hours(hours)} {unit} hours to score{nulls}{top}, at the speed of "
             f"{on} with default-size models",
             f"{each}about {_bytes(self.bytes(n))} on disk, and a byte for each base of the "
             "reference",
+        ]
+        lines[2:2] = [
+            f"{one.windows:,} windows besides ({one.kind}), in {_number(one.jobs, 'scoring job')}"
+            f"{_done(one.done, one.jobs)}"
+            for one in self.planned
         ]
         if self.store:
             every = f"{n * self.experiments:,} scores (alleles x experiments)"
@@ -109,12 +130,16 @@ class Forecast:
         return -(-n // self.alleles_a_job(n)) * self.bundles
 
     def hours(self, n: int) -> float:
-        """Of one GPU or core: for the scoring jobs that are not done, and for the nulls."""
+        """Of one GPU or core: for the scoring jobs that are not done, for the nulls, and for what
+        is planned besides."""
         jobs = self.jobs(n)
         left = max(jobs - self.done, 0)
         found = self.store.allele_models if self.store else 0
         scored = (n * self.models - found) * left / jobs if left else 0
         scored += self.nulls * self._classes * (self.models - self.judged)
+        for one in self.planned:
+            scored += one.windows * self.models * one.left / max(one.jobs, 1)
+            left += one.left
         return (scored * self.strands / self.cut.rate + START_S * left) / 3600
 
     def drawing_hours(self, n: int) -> float:
@@ -127,7 +152,9 @@ class Forecast:
         """On disk, of `n` alleles, the jobs' own files included."""
         rows = n * self.experiments
         text = TEXT_BYTES * rows if self.text and rows <= plan.TSV_ROWS else 0
-        return SCORE_BYTES * rows + FOLD_BYTES * n * self.models + ALLELE_BYTES * n + text
+        every = n + sum(one.windows for one in self.planned)
+        scores = (SCORE_BYTES * self.experiments + FOLD_BYTES * self.models) * every
+        return scores + ALLELE_BYTES * n + text
 
     @property
     def _classes(self) -> int:
@@ -150,6 +177,10 @@ class Forecast:
 
 def _number(n: int, of: str) -> str:
     return f"{n:,} {of}{'s' if n != 1 else ''}"
+
+
+def _done(done: int, jobs: int) -> str:
+    return f", {min(done, jobs):,} of them done" if done else ""
 
 
 def _hours(hours: float) -> str:

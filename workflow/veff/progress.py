@@ -6,20 +6,25 @@ from veff import atomic
 
 
 class Progress:
-    """The alleles x experiments of a run, those of its random alleles among them.
+    """The alleles x experiments of a run, those of its random alleles among them, and the windows
+    of what is scored besides, once that is planned.
 
     `experiments` are the number of each bundle, by its name; `nulls` is the number of random
-    alleles of a class. What an earlier run left in `outdir` counts as done, and what came from the
-    store. A chunk counts as an equal share of the alleles, so that single steps are rounded.
+    alleles of a class; `also` are the kinds of what is scored besides ('haplotypes'). What an
+    earlier run left in `outdir` counts as done, and what came from the store. A chunk counts as an
+    equal share of the alleles, so that single steps are rounded.
     """
 
-    def __init__(self, outdir: Path, experiments: dict[str, int], nulls: int):
+    def __init__(self, outdir: Path, experiments: dict[str, int], nulls: int, also=()):
         self._prepared = outdir / "prepared/summary.json"
         self._stored = outdir / "parts/stored"
         self._experiments = experiments
         self._nulls = nulls
         left = [("score", path.stem) for path in (outdir / "parts/jobs").glob("*.json")]
         left += [("null", path.stem) for path in (outdir / "parts/nulls").glob("*.json")]
+        self._planned = {f"score_{kind}": outdir / "parts" / kind for kind in also}
+        for rule, folder in self._planned.items():
+            left += [(rule, path.stem) for path in folder.glob("jobs/*.json")]
         self._done = {one for one in left if _bundle(one[1]) in experiments}
 
     def starts(self, rule: str, wildcards: dict[str, str]) -> None:
@@ -28,7 +33,7 @@ class Progress:
 
     def ends(self, rule: str, wildcards: dict[str, str]) -> None:
         """A job has ended well."""
-        if rule in ("score", "null"):
+        if rule in ("score", "null", *self._planned):
             self._done.add(_key(rule, wildcards))
 
     def counts(self) -> tuple[int, int]:
@@ -37,15 +42,28 @@ class Progress:
             return 0, 0
         summary = atomic.read_json(self._prepared)
         random = self._nulls * (1 + len(summary["classes"])) if summary["chunks"] else 0
-        every = (summary["scoreable"] + random) * sum(self._experiments.values())
+        planned = {
+            rule: atomic.read_json(path)
+            for rule, folder in self._planned.items()
+            if (path := folder / "summary.json").is_file()
+        }
+        every = summary["scoreable"] + random + sum(one["windows"] for one in planned.values())
+        every *= sum(self._experiments.values())
         left = {bundle: self._left(bundle, summary) for bundle in self._experiments}
         done = sum(
             (summary["scoreable"] - left[bundle]["to_score"]) * n
             for bundle, n in self._experiments.items()
         )
         for rule, name in self._done:
-            of = left[bundle := _bundle(name)]
-            share = of["to_score"] / max(1, of["chunks"]) if rule == "score" else random
+            bundle = _bundle(name)
+            if rule == "null":
+                share = random
+            elif rule == "score":
+                share = left[bundle]["to_score"] / max(1, left[bundle]["chunks"])
+            elif rule in planned:
+                share = planned[rule]["windows"] / max(1, planned[rule]["chunks"])
+            else:  # they are planned again
+                share = 0
             done += share * self._experiments[bundle]
         return round(done), round(every)
 

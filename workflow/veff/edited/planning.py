@@ -63,7 +63,8 @@ def plan(
     whose fourth column is what comes in place of an interval, `-` for nothing, and whose fifth, if
     it has one, names edits that are made at once.
 
-    Returns how many edits and chunks there are. Raises `InputError` for a list that cannot be.
+    Returns how many edits there are, each a window to score, and how many chunks. Raises
+    `InputError` for a list that cannot be.
     """
     changes: list[_Change] = []
     if regions:
@@ -106,7 +107,7 @@ def plan(
     tables.write_parquet(virtual, [table.slice(i, chunks.step) for i in chunks] or [table])
     tables.write_parquet(planned, [pa.Table.from_pylist(rows, EDITS)])
     logging.info("%d edits, in %d chunks", len(table), len(chunks))
-    return {"edits": len(table), "chunks": len(chunks)}
+    return {"windows": len(table), "chunks": len(chunks)}
 
 
 def _of_region(
