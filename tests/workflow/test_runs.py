@@ -200,6 +200,18 @@ def test_what_decides_a_score_scores_again_and_nothing_else_does(done):
     assert not {"setup", "score", "prepare"} & again
 
 
+def test_what_is_planned_again_as_before_is_not_scored_again(done):
+    parts = done.outdir / "parts"
+    for kind in ("haplotypes", "background"):
+        os.utime(parts / kind / "virtual.parquet")
+    (parts / "background/.virtual.parquet.sha256").write_text("of something else")
+    # By it Snakemake sees that small files are the same.
+    shutil.rmtree(done.folder / ".snakemake/metadata")
+    said = done.run("-n", **done.files, haplotypes="true", background=PERSON)
+    assert re.search(r"^score_background +1$", said, re.MULTILINE)
+    assert not re.search(r"^score_haplotypes +\d+$", said, re.MULTILINE)
+
+
 def test_a_dry_run_ends_with_the_plan_which_on_a_cluster_counts_on_its_gpus(done):
     said = done.run("-n", **done.files).splitlines()[-4:]
     assert said[0] == "plan: 17 alleles, 17 of them to be scored, under 1 experiment (1 model)"

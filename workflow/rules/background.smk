@@ -37,7 +37,8 @@ checkpoint plan_background:
 
 use rule score as score_background with:
     input:
-        scoreable=rules.plan_background.output.virtual,
+        scoreable=ancient(rules.plan_background.output.virtual),
+        content=as_planned("background"),
         bases=rules.reference.output.bases,
         models=rules.resolve.output[0],
         setup=rules.setup.output[0],

@@ -13,7 +13,7 @@ from snakemake.settings.types import DeploymentMethod
 from snakemake.utils import validate
 
 from veff import config as settings
-from veff import atomic, forecast, job, outdir, plan, progress, resources, slurm
+from veff import atomic, forecast, job, outdir, plan, progress, resources, slurm, sums
 from veff.inputs import identity, notations
 from veff.models import acceptance, catv1, experiment, sheet
 from veff.scoring.how import How
@@ -178,6 +178,23 @@ def content_of(rule, *given):
         return str(
             identity.noted(note, content, None if carried_out() else scratch().name)
         )
+
+    return of
+
+
+def as_planned(kind):
+    """A note, as `content_of` makes it, of what is to be scored besides the alleles.
+
+    Models that are added later have it planned again; what is planned as before is not scored again.
+    """
+
+    def of(wildcards):
+        note = HASHES.with_name("given") / f"score_{kind}/content.json"
+        planned = getattr(checkpoints, f"plan_{kind}").get().output.virtual
+        if not workflow.is_main_process:
+            return str(note)
+        elsewhere = None if carried_out() else scratch().name
+        return str(identity.noted(note, sums.noted(planned), elsewhere))
 
     return of
 

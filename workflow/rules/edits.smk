@@ -33,7 +33,8 @@ checkpoint plan_edits:
 
 use rule score as score_edits with:
     input:
-        scoreable=rules.plan_edits.output.virtual,
+        scoreable=ancient(rules.plan_edits.output.virtual),
+        content=as_planned("edits"),
         bases=rules.reference.output.bases,
         models=rules.resolve.output[0],
         setup=rules.setup.output[0],

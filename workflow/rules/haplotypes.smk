@@ -40,7 +40,8 @@ checkpoint plan_haplotypes:
 
 use rule score as score_haplotypes with:
     input:
-        scoreable=rules.plan_haplotypes.output.virtual,
+        scoreable=ancient(rules.plan_haplotypes.output.virtual),
+        content=as_planned("haplotypes"),
         bases=rules.reference.output.bases,
         models=rules.resolve.output[0],
         setup=rules.setup.output[0],

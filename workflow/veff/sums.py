@@ -22,19 +22,20 @@ def check(*paths: str | Path) -> None:
 
     They are removed, so that the same command makes them again.
     """
-    if differing := [path for path in map(Path, paths) if _noted(path) != _sum(path)]:
+    if differing := [path for path in map(Path, paths) if noted(path) != _sum(path)]:
         raise atomic.damaged(*differing)
+
+
+def noted(path: str | Path) -> str | None:
+    """What `write` noted of it, None if nothing."""
+    try:
+        return _beside(Path(path)).read_text(errors="replace").strip()
+    except FileNotFoundError:
+        return None
 
 
 def _beside(path: Path) -> Path:
     return path.with_name(f".{path.name}.sha256")
-
-
-def _noted(path: Path) -> str | None:
-    try:
-        return _beside(path).read_text(errors="replace").strip()
-    except FileNotFoundError:
-        return None
 
 
 def _sum(path: Path) -> str:
