@@ -2,6 +2,7 @@
 
 import errno
 import os
+import re
 import subprocess
 import sys
 
@@ -34,6 +35,13 @@ def test_a_folder_with_files_of_our_names_and_no_mark_is_refused_and_untouched(t
         outdir.check(tmp_path)
     assert (tmp_path / name).read_text() == "mine"
     assert [path.name for path in tmp_path.iterdir()] == [name.split("/")[0]]
+
+
+def test_every_output_of_the_rules_is_known_as_a_run_s_own():
+    rules = "".join(path.read_text() for path in (ROOT / "workflow/rules").glob("*.smk"))
+    written = set(re.findall(r"{OUT}/([\w.]+)", rules))
+    assert "scores.parquet" in written
+    assert written <= {*outdir.NAMES}
 
 
 def test_a_folder_with_other_files_only_is_taken(tmp_path):

@@ -25,6 +25,8 @@ FILES = (
     "attributions.parquet",
     "biosamples.parquet",
     "closing.txt",
+    "evaluation.parquet",
+    "evaluation.tsv",
     "experiments.tsv",
     "models.json",
     "motifs.parquet",
@@ -43,15 +45,11 @@ FILES = (
     "summary.tsv.gz",
     "words.parquet",
 )
+TABLES = ("edits", "folds", "haplotypes", "imbalance", "personal", "scores")
 REPLACED = {
-    "edits.parquet": ("experiment=*", "experiment=*/part.parquet"),
-    "folds.parquet": ("experiment=*", "experiment=*/part.parquet"),
-    "haplotypes.parquet": ("experiment=*", "experiment=*/part.parquet"),
-    "imbalance.parquet": ("experiment=*", "experiment=*/part.parquet"),
-    "personal.parquet": ("experiment=*", "experiment=*/part.parquet"),
+    **{f"{name}.parquet": ("experiment=*", "experiment=*/part.parquet") for name in TABLES},
     "saturation": ("region[0-9]*.png", "region[0-9]*.svg"),
     "saturation_tracks": ("*.bw",),
-    "scores.parquet": ("experiment=*", "experiment=*/part.parquet"),
     "tracks": ("hub.txt", "igv.xml", "[0-9]*", "[0-9]*/*.bw"),
     "top": ("[0-9]*.png", "[0-9]*.svg"),
 }
