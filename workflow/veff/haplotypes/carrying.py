@@ -4,7 +4,7 @@ Which records a chromosome has, and which are skipped since they overlap one bef
 ``bcftools consensus -H 1`` and ``-H 2`` do.
 """
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -99,6 +99,26 @@ def carried(
         here.sort(key=lambda one: (one.edit, one.allele_id))
     phasing = [table["allele_id"], pa.array(status.tolist(), pa.string()), *counts]
     return found, pa.table(phasing, schema=PHASING)
+
+
+def one_phase_set(sample: np.ndarray, phase_set: np.ndarray, decides: np.ndarray) -> np.ndarray:
+    """Which entries, an allele on a chromosome of a sample each, count beside the others, bool.
+
+    Of a sample's several phase sets it is the one with most entries that decide; the first of
+    equal ones. `phase_set` is as in `genotypes.Carriers`.
+    """
+    kept = np.ones(len(sample), bool)
+    sets = defaultdict(Counter)
+    for one, number, counts in zip(
+        sample.tolist(), phase_set.tolist(), decides.tolist(), strict=True
+    ):
+        if number >= 0:
+            sets[one][number] += counts
+    for one, counts in sets.items():
+        if len(counts) > 1:
+            best = min(counts, key=lambda number: (-counts[number], number))
+            kept &= (sample != one) | (phase_set < 0) | (phase_set == best)
+    return kept
 
 
 def _trimmed(table: pa.Table, reference: Reference) -> tuple[np.ndarray, list[dict]]:

@@ -79,11 +79,13 @@ def chosen(variants: Path, wanted: str | list[str]) -> list[int]:
     unknown = [name for name in wanted if name not in names]
     if unknown or not wanted:
         what = repr(unknown[0]) if unknown else "no name"
-        raise InputError(
-            f"{where}: {what} is no sample of {variants}, which has {', '.join(names[:5])}"
-            + (f", … ({len(names)})" if len(names) > 5 else "")
-        )
+        raise InputError(f"{where}: {what} is no sample of {variants}, which has {some(names)}")
     return sorted({names.index(name) for name in wanted})
+
+
+def some(names: list[str]) -> str:
+    """The first samples, for a message, and of many how many they are."""
+    return ", ".join(names[:5]) + (f", … ({len(names)})" if len(names) > 5 else "")
 
 
 def read(variants: Path, samples: list[int]) -> Iterator[Genotypes]:

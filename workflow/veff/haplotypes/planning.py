@@ -348,7 +348,7 @@ def _of_locus(windows: _Windows, carried: list[Allele], i: int, j: int, n_sample
     chromosome, phase_set, allele = chromosome[kept], phase_set[kept], allele[kept]
     if (phase_set > 0).any():
         in_locus = (allele >= i) & (allele < j)
-        kept = _one_phase_set(chromosome // 2, phase_set, in_locus)
+        kept = carrying.one_phase_set(chromosome // 2, phase_set, in_locus)
         np.add.at(n_unphased, (chromosome // 2)[~kept & in_locus], 1)
         chromosome, allele = chromosome[kept], allele[kept]
     order = np.lexsort((allele, chromosome))
@@ -412,23 +412,6 @@ def _reach(carried: list[Allele], i: int, j: int, half: int, longest: int) -> tu
             hi += 1
         deleted = sum(max(one.edit.ref_len - len(one.edit.alt), 0) for one in carried[lo:hi])
     return lo, hi
-
-
-def _one_phase_set(sample: np.ndarray, phase_set: np.ndarray, in_locus: np.ndarray) -> np.ndarray:
-    """Which entries count: of a sample's several phase sets, the one with most alleles of the
-    locus; the first of equal ones."""
-    kept = np.ones(len(sample), bool)
-    sets = defaultdict(Counter)
-    for one, number, counts in zip(
-        sample.tolist(), phase_set.tolist(), in_locus.tolist(), strict=True
-    ):
-        if number >= 0:
-            sets[one][number] += counts
-    for one, counts in sets.items():
-        if len(counts) > 1:
-            best = min(counts, key=lambda number: (-counts[number], number))
-            kept &= (sample != one) | (phase_set < 0) | (phase_set == best)
-    return kept
 
 
 def _row(

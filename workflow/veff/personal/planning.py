@@ -138,7 +138,7 @@ def words(summary: dict) -> str:
 def _sample(person: Path, wanted: str | None) -> tuple[int, str]:
     """The place and the name of the sample that is meant."""
     names = genotypes.samples_of(person, "background")
-    some = ", ".join(names[:5]) + (f", … ({len(names)})" if len(names) > 5 else "")
+    some = genotypes.some(names)
     if wanted is None:
         if len(names) > 1:
             raise InputError(
@@ -302,22 +302,21 @@ def _overlap(one: Edit, other: Edit) -> bool:
     return one.start < other.end and other.start < one.end
 
 
-def _one_phase_set(near: list[Allele], same: list[Allele]) -> dict[int, list[int]]:
+def _one_phase_set(near: list[Allele], same: list[Allele]) -> dict[int, np.ndarray]:
     """Of each allele its chromosomes, as far as these are known beside the others': of several
-    phase sets the allele's own counts, else the one with most alleles, the first of equal ones."""
-    sets = Counter(int(one) for allele in near for one in allele.phase_set if one >= 0)
-    own = [int(one) for allele in same for one in allele.phase_set if one >= 0]
-    best = own[0] if own else min(sets, key=lambda one: (-sets[one], one), default=0)
-    return {
-        id(allele): [
-            copy
-            for copy, one in zip(
-                allele.chromosome.tolist(), allele.phase_set.tolist(), strict=True
-            )
-            if one in (-1, best)
-        ]
-        for allele in near
-    }
+    phase sets the allele's own counts, else the one with most alleles."""
+    if not near:
+        return {}
+    chromosome, phase_set = (
+        np.concatenate([getattr(one, key) for one in near]) for key in ("chromosome", "phase_set")
+    )
+    n = [len(one.chromosome) for one in near]
+    own = np.repeat([one in same for one in near], n) & (phase_set >= 0)
+    decides = own if own.any() else np.ones(len(own), bool)
+    kept = carrying.one_phase_set(np.zeros(len(own), int), phase_set, decides)
+    edges = np.cumsum(n)[:-1]
+    both = zip(np.split(chromosome, edges), np.split(kept, edges), strict=True)
+    return {id(one): copies[known] for one, (copies, known) in zip(near, both, strict=True)}
 
 
 def _for_each(alleles: Path, numbers: np.ndarray, found: list[tuple]) -> pa.Table:
