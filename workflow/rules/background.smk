@@ -54,8 +54,8 @@ rule background:
     input:
         planned=rules.plan_background.output.planned,
         scores=rules.collect.output.scores,
-        answers=background_parts("answers"),
-        jobs=background_parts("jobs"),
+        answers=parts_besides("background", "answers"),
+        jobs=parts_besides("background", "jobs"),
         models=rules.models.output.models,
     output:
         personal=table(f"{OUT}/personal.parquet"),

@@ -333,41 +333,17 @@ def parts_of(folder, kind, chunks):
     ]
 
 
-def haplotype_parts(kind):
-    """As `parts`, of the jobs that score haplotypes."""
+def parts_besides(what, kind):
+    """As `parts`, of the jobs that score this besides the alleles: none where nobody asked for it."""
 
     def of(wildcards):
-        if not HAPLOTYPES:
+        if what not in ALSO:
             return []
-        planned = atomic.read_json(checkpoints.plan_haplotypes.get().output.summary)
+        plan_of_it = getattr(checkpoints, f"plan_{what}")
+        planned = atomic.read_json(plan_of_it.get().output.summary)
         say_once(planned["words"])
-        return parts_of(OF_HAPLOTYPES, kind, dict.fromkeys(BUNDLES, planned["chunks"]))
-
-    return of
-
-
-def edit_parts(kind):
-    """As `parts`, of the jobs that score edits."""
-
-    def of(wildcards):
-        if not EDITED:
-            return []
-        planned = atomic.read_json(checkpoints.plan_edits.get().output.summary)
-        say_once(f"plan: {planned['windows']:,} edits to be scored")
-        return parts_of(OF_EDITS, kind, dict.fromkeys(BUNDLES, planned["chunks"]))
-
-    return of
-
-
-def background_parts(kind):
-    """As `parts`, of the jobs that score alleles on a person's chromosomes."""
-
-    def of(wildcards):
-        if not BACKGROUND:
-            return []
-        planned = atomic.read_json(checkpoints.plan_background.get().output.summary)
-        say_once(planned["words"])
-        return parts_of(OF_BACKGROUND, kind, dict.fromkeys(BUNDLES, planned["chunks"]))
+        chunks = dict.fromkeys(BUNDLES, planned["chunks"])
+        return parts_of(f"{OUT}/parts/{what}", kind, chunks)
 
     return of
 
@@ -375,11 +351,10 @@ def background_parts(kind):
 def setups(wildcards):
     """What is set up, for the bundles that have something to score."""
     found = looked_up()
-    more = NULLS or HAPLOTYPES or EDITED or BACKGROUND
     return [
         f"{OUT}/autotune/{bundle}.json"
         for bundle in BUNDLES
-        if not found or found[bundle]["chunks"] or more
+        if not found or found[bundle]["chunks"] or NULLS or ALSO
     ]
 
 

@@ -50,8 +50,8 @@ rule edits:
     input:
         planned=rules.plan_edits.output.planned,
         bases=rules.reference.output.bases,
-        answers=edit_parts("answers"),
-        jobs=edit_parts("jobs"),
+        answers=parts_besides("edits", "answers"),
+        jobs=parts_besides("edits", "jobs"),
         models=rules.models.output.models,
     output:
         edits=table(f"{OUT}/edits.parquet"),

@@ -59,8 +59,8 @@ rule haplotypes:
         sampled=rules.plan_haplotypes.output.sampled,
         pairs=rules.plan_haplotypes.output.pairs,
         alleles=rules.prepare.output.alleles,
-        answers=haplotype_parts("answers"),
-        jobs=haplotype_parts("jobs"),
+        answers=parts_besides("haplotypes", "answers"),
+        jobs=parts_besides("haplotypes", "jobs"),
         models=rules.models.output.models,
     output:
         haplotypes=table(f"{OUT}/haplotypes.parquet"),

@@ -27,4 +27,4 @@ with job.logged(snakemake.log[0], snakemake.resources.attempt):
         planned=Path(output.planned),
     )
     sums.write(output.virtual, output.planned)
-    atomic.write_json(output.summary, summary)
+    atomic.write_json(output.summary, summary | {"words": planning.words(summary)})

@@ -110,6 +110,11 @@ def plan(
     return {"windows": len(table), "chunks": len(chunks)}
 
 
+def words(summary: dict) -> str:
+    """The plan, a line."""
+    return f"plan: {summary['windows']:,} edits to be scored"
+
+
 def _of_region(
     region: intervals.Interval, name: str, reference: Reference, tile: int, span: int
 ) -> Iterator[_Change]:
