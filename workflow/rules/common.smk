@@ -364,19 +364,20 @@ def random_snvs():
     return plan.random_snvs(cut().gpu) if n == "auto" else n
 
 
-def other_classes(wildcards=None):
-    """The classes of the prepared alleles besides SNVs, of each of which it scores as many."""
-    return known("classes", [])
+def random_classes(wildcards=None):
+    """The classes of the prepared alleles, SNVs in any case, of each of which it scores as many."""
+    return ["snv", *known("classes", [])]
 
 
 def random_alleles():
     """How many random alleles each model scores."""
-    return random_snvs() * (1 + len(other_classes()))
+    return random_snvs() * len(random_classes())
 
 
-def of_nulls(peaks):
-    """What the rules are told of nulls, with the peaks of experiments; {} where there are none."""
-    more = {"n": random_snvs(), "peaks": peaks, "classes": other_classes()}
+def of_nulls(peaks, classes):
+    """What the rules are told of the nulls of these classes, with the peaks of experiments; {} where
+    there are none."""
+    more = {"n": random_snvs(), "peaks": peaks, "classes": classes}
     return NULLS and NULLS | more
 
 
@@ -389,6 +390,22 @@ def nulls(extension):
         wanted = NULLS and prepared["chunks"]
         return [
             f"{OUT}/parts/nulls/{bundle}.{extension}"
+            for bundle in (BUNDLES if wanted else ())
+        ]
+
+    return of
+
+
+def nulls_of_pairs(extension):
+    """As `nulls`, of pairs of SNVs: none where no haplotype has several alleles."""
+
+    def of(wildcards):
+        if not (HAPLOTYPES and NULLS):
+            return []
+        planned = checkpoints.plan_haplotypes.get().output.summary
+        wanted = atomic.read_json(planned)["several"]
+        return [
+            f"{OF_HAPLOTYPES}/pairs/{bundle}.{extension}"
             for bundle in (BUNDLES if wanted else ())
         ]
 
@@ -445,6 +462,16 @@ def besides():
                     done=sum(bundle in BUNDLES for bundle in done),
                 )
             )
+            if NULLS and summary.get("several"):
+                done = [path.stem for path in folder.glob("pairs/*.json")]
+                found.append(
+                    forecast.Planned(
+                        "pairs of random SNVs",
+                        windows=plan.A_PAIR * random_snvs(),
+                        jobs=len(BUNDLES),
+                        done=sum(bundle in BUNDLES for bundle in done),
+                    )
+                )
     return tuple(found)
 
 

@@ -74,7 +74,7 @@ rule collect:
         # By a function, since a list's braces would be wildcards.
         experiments=lambda wildcards: [one.name for one in EXPERIMENTS],
         partitioned=PARTITIONED,
-        nulls=lambda wildcards: of_nulls(peaks_of(EXPERIMENTS)),
+        nulls=lambda wildcards: of_nulls(peaks_of(EXPERIMENTS), random_classes()),
         fdr=config["fdr"],
         how=HOW,
         sha256=sha256(NULLS.get("regions"), *peaks_of(EXPERIMENTS).values()),
@@ -135,6 +135,7 @@ rule provenance:
         background=parts_besides("background", "jobs"),
         stored=stored,
         nulls=nulls("json"),
+        pairs=nulls_of_pairs("json"),
         top=f"{OUT}/parts/top.json" if TOP else [],
         scores=rules.collect.output.scores,
         summary=rules.collect.output.summary,

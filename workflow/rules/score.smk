@@ -30,7 +30,7 @@ rule null:
         regions=ancient(NULLS.get("regions") or []),
         peaks=lambda wildcards: ancient(peaks_of_bundle(wildcards)),
         content=content_of(
-            "null.{bundle}", NULLS.get("regions"), peaks_of_bundle, other_classes
+            "null.{bundle}", NULLS.get("regions"), peaks_of_bundle, random_classes
         ),
         models=rules.resolve.output[0],
         setup=rules.setup.output[0],
@@ -46,7 +46,9 @@ rule null:
         **asks(to_predict(random_alleles), **GPU, cpus_per_task=2),
     params:
         how=HOW,
-        nulls=lambda wildcards: of_nulls(peaks_of(BUNDLES[wildcards.bundle])),
+        nulls=lambda wildcards: of_nulls(
+            peaks_of(BUNDLES[wildcards.bundle]), random_classes()
+        ),
         folder=NULLS.get("dir") or f"{OUT}/nulls",
         sha256=lambda wildcards: sha256(
             NULLS.get("regions"), *peaks_of_bundle(wildcards)

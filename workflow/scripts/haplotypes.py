@@ -2,27 +2,39 @@
 
 from pathlib import Path
 
-from veff import autotune, job, sums
+from veff import atomic, autotune, job, sums
 from veff.haplotypes import collecting
 from veff.models import experiment
 from veff.outputs import collect, provenance
+from veff.scoring import null
 from veff.scoring.how import How
 
 with job.logged(snakemake.log[0], snakemake.resources.attempt):
     autotune.enable()
     params, files, output = snakemake.params, snakemake.input, snakemake.output
     experiments = experiment.experiments(experiment.read(files.models))
-    sums.check(files.planned, files.sampled, files.pairs, files.alleles)
-    collect.check(files.answers, files.jobs)
+    how = How(**params.how)
+    nulls = {}
+    if params.nulls:
+        asked = null.checked(params.nulls, params.sha256)
+        sha256 = atomic.read_json(files.contigs)["sha256"]
+        nulls = null.identities(experiments, sha256, asked, how)
+    sums.check(files.planned, files.sampled, files.alleles)
+    collect.check(
+        [*files.answers, *files.nulls, *files.pairs],
+        [*files.jobs, *files.null_jobs, *files.pair_jobs],
+    )
     collecting.write(
         Path(files.planned),
         Path(files.sampled),
-        Path(files.pairs),
         Path(files.alleles),
         collect.by_bundle(files.answers),
         params.experiments,
+        nulls=null.Nulls([*files.nulls, *files.pairs], nulls) if nulls else None,
         partitioned=params.partitioned,
-        metadata=provenance.of_scores(experiments, How(**params.how), {}, {}, None),
+        metadata=provenance.of_scores(
+            experiments, how, {key: null.digest(one) for key, one in nulls.items()}, {}, None
+        ),
         haplotypes=Path(output.haplotypes),
         imbalance=Path(output.imbalance),
         of_alleles=Path(output.of_alleles),

@@ -41,7 +41,7 @@ with job.logged(snakemake.log[0], snakemake.resources.attempt):
     sums.write(output.nulls)
     record = provenance.job(
         time.monotonic() - began,
-        n_alleles=params.nulls["n"] * (1 + len(params.nulls["classes"])),
+        n_alleles=params.nulls["n"] * len(params.nulls["classes"]),
         n_models=len(checkpoints),
         tuned=autotune.report(),
         parts=[output.nulls],

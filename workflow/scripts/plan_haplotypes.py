@@ -3,10 +3,11 @@
 from pathlib import Path
 
 from veff import atomic, autotune, job, plan, sums
-from veff.haplotypes import pairs, planning
+from veff.haplotypes import planning
 from veff.inputs.identity import Input
 from veff.inputs.reference import Reference
 from veff.models import experiment
+from veff.scoring import pairs
 
 with job.logged(snakemake.log[0], snakemake.resources.attempt):
     autotune.enable()
@@ -22,15 +23,11 @@ with job.logged(snakemake.log[0], snakemake.resources.attempt):
         Reference.open(Path(files.reference[0]).parent),
         samples=given[files.samples] if files.samples else params.samples,
         max_haplotypes=params.max_haplotypes,
-        span=min(one.geometry.output_length for one in experiments) // 2,
+        span=min(pairs.span(one.geometry) for one in experiments),
         input_length=max(one.geometry.input_length for one in experiments),
         chunk_size=cut.chunk_size(params.chunk_size),
         most_chunks=cut.most_chunks(params.chunk_size),
-        nulls=params.nulls
-        and pairs.Random(
-            params.nulls["n"], params.nulls["seed"], given.get(params.nulls["regions"])
-        ),
-        out=planning.Out(*map(Path, output[:5])),
+        out=planning.Out(*map(Path, output[:4])),
     )
-    sums.write(*output[:5])
+    sums.write(*output[:4])
     atomic.write_json(output.summary, summary | {"words": planning.words(summary)})

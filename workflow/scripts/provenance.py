@@ -16,7 +16,7 @@ with job.logged(snakemake.log[0], snakemake.resources.attempt):
         files.models,
         files.setup,
         [*files.jobs, *files.haplotypes, *files.edits, *files.background],
-        files.nulls,
+        [*files.nulls, *files.pairs],
         files.stored,
         [files.top] if files.top else [],
     )

@@ -24,6 +24,8 @@ MODELS_IN_A_BUNDLE = 50
 # Random SNVs an experiment: half a second of a GPU, and two and a half minutes of a core, a model.
 GPU_NULLS = 10_000
 CPU_NULLS = 1_000
+# A pair of random SNVs is as many alleles: both at once, and each alone.
+A_PAIR = 3
 BUNDLES = 40
 # With more experiments, the scores are a folder with a file for each.
 EXPERIMENTS_A_FILE = 100

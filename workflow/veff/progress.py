@@ -2,12 +2,14 @@
 
 from pathlib import Path
 
-from veff import atomic
+from veff import atomic, plan
+
+PAIRS = "null_of_pairs"
 
 
 class Progress:
     """The alleles x experiments of a run, those of its random alleles among them, and the windows
-    of what is scored besides, once that is planned.
+    of what is scored besides, once that is planned, with the random pairs for it.
 
     `experiments` are the number of each bundle, by its name; `nulls` is the number of random
     alleles of a class; `also` are the kinds of what is scored besides ('haplotypes'). What an
@@ -25,6 +27,8 @@ class Progress:
         self._planned = {f"score_{kind}": outdir / "parts" / kind for kind in also}
         for rule, folder in self._planned.items():
             left += [(rule, path.stem) for path in folder.glob("jobs/*.json")]
+        pairs = outdir / "parts/haplotypes/pairs"
+        left += [(PAIRS, path.stem) for path in pairs.glob("*.json")]
         self._done = {one for one in left if _bundle(one[1]) in experiments}
 
     def starts(self, rule: str, wildcards: dict[str, str]) -> None:
@@ -33,7 +37,7 @@ class Progress:
 
     def ends(self, rule: str, wildcards: dict[str, str]) -> None:
         """A job has ended well."""
-        if rule in ("score", "null", *self._planned):
+        if rule in ("score", "null", PAIRS, *self._planned):
             self._done.add(_key(rule, wildcards))
 
     def counts(self) -> tuple[int, int]:
@@ -47,6 +51,8 @@ class Progress:
             for rule, folder in self._planned.items()
             if (path := folder / "summary.json").is_file()
         }
+        if planned.get("score_haplotypes", {}).get("several"):
+            planned[PAIRS] = {"windows": plan.A_PAIR * self._nulls, "chunks": 1}
         every = summary["scoreable"] + random + sum(one["windows"] for one in planned.values())
         every *= sum(self._experiments.values())
         left = {bundle: self._left(bundle, summary) for bundle in self._experiments}

@@ -14,11 +14,14 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from veff.atomic import write_json
-from veff.haplotypes import pairs
+from veff.haplotypes import judging
 from veff.haplotypes.largest import Largest
 from veff.haplotypes.planning import NONE, SAMPLED, UNSCORED
+from veff.inputs.classes import PAIR
 from veff.outputs import collect
+from veff.scoring import columns
 from veff.scoring.columns import EXPERIMENT, SCORES, SPREAD, Column
+from veff.scoring.null import Nulls
 from veff.tables import parquet, write_parquet
 
 PLACE = {
@@ -65,6 +68,16 @@ TOGETHER = {
         "(1 + #{abs(null) >= abs(interaction)}) / (1 + n)",
     ),
 }
+P_VALUES = {
+    f"{name}.pval": Column(
+        pa.float64(),
+        f"p-value of {name}: of one allele under the experiment's null of its class, of two SNVs "
+        "among pairs of random SNVs at a like distance; null for other haplotypes",
+        "0 to 1",
+        columns.ONE_SIDED_P if name in columns.ONE_SIDED else columns.TWO_SIDED_P,
+    )
+    for name in judging.JUDGED
+}
 OF_EXPERIMENT = {name: EXPERIMENT[name] for name in ("experiment", "group")}
 COLUMNS = {
     **PLACE,
@@ -72,6 +85,7 @@ COLUMNS = {
     "n_padded": EXPERIMENT["n_padded"],
     **SCORES,
     **TOGETHER,
+    **P_VALUES,
     **SPREAD,
 }
 IMBALANCE = {
@@ -105,11 +119,11 @@ def schema(columns: dict[str, Column]) -> pa.Schema:
 def write(
     planned: Path,
     sampled: Path,
-    random: Path,
     alleles: Path,
     answers: list[list[str]],
     experiments: list[str],
     *,
+    nulls: Nulls | None = None,
     partitioned: bool = False,
     metadata: dict | None = None,
     haplotypes: Path,
@@ -119,13 +133,15 @@ def write(
 ) -> None:
     """Write both tables, experiment after experiment, and which interactions are the largest.
 
-    `planned`, `sampled` and `random` (the pairs) are what `planning.plan` wrote, `alleles` those
-    of the input; `answers` the part files, a list a
-    bundle, each in the order of the chunks; `experiments` says in which order they come.
+    `planned` and `sampled` are what `planning.plan` wrote, `alleles` those of the input; `answers`
+    the part files, a list a bundle, each in the order of the chunks; `experiments` says in which
+    order they come. By the `nulls` of alleles and of pairs p-values are computed.
     `partitioned` is as in `tables.parquet`, `metadata` goes into the schemas. `of_alleles` becomes
     what `Largest.of_alleles` gives, `shown` JSON for the report.
     """
-    rows, both, drawn = map(pq.read_table, (planned, sampled, random))
+    rows, both = map(pq.read_table, (planned, sampled))
+    kinds = judging.kinds(rows, pq.read_table(alleles))
+    judged_by = {PAIR if kind == "" else kind for kind in kinds.tolist()} if nulls else ()
     largest = Largest(rows)
     said = {"veff": json.dumps(metadata or {})}
     with (
@@ -133,13 +149,15 @@ def write(
         parquet(imbalance, schema(IMBALANCE).with_metadata(said), partitioned) as put_both,
     ):
         for answer in collect.by_experiment(answers, experiments):
+            name = answer["experiment"][0].as_py()
+            own = {kind: nulls[name, kind] for kind in judged_by}
             groups = list(_groups(answer))
-            found = [_together(rows, drawn, scored) for scored in groups]
+            found = [_together(rows, kinds, own, scored) for scored in groups]
             for one in found:
                 largest.add(one)
             put(pa.concat_tables(found))
             put_both(pa.concat_tables(_imbalance(both, scored) for scored in groups))
-            logging.info("%s: %d haplotypes", answer["experiment"][0], len(rows))
+            logging.info("%s: %d haplotypes", name, len(rows))
     write_parquet(of_alleles, [largest.of_alleles(alleles)])
     write_json(shown, largest.shown())
 
@@ -156,28 +174,32 @@ def _groups(answer: pa.Table) -> Iterator[pa.Table]:
         yield scored.combine_chunks()
 
 
-def _together(planned: pa.Table, random: pa.Table, scored: pa.Table) -> pa.Table:
+def _together(
+    planned: pa.Table, kinds: np.ndarray, nulls: dict[str, pa.Table], scored: pa.Table
+) -> pa.Table:
     """The rows of `COLUMNS` of one group."""
     alone, total, interaction = _beyond(planned, scored)
-    p = pairs.p_values(
+    rows = scored.take(planned["joint"])
+    group = scored["group"][0]
+    of_group = {kind: null.filter(pc.equal(null["group"], group)) for kind, null in nulls.items()}
+    p_values = judging.judged(
+        {name: rows[name].to_numpy() for name in judging.JUDGED},
         interaction,
         planned["distance"].to_numpy(),
-        _beyond(random, scored)[2],
-        random["distance"].to_numpy(),
+        kinds,
+        of_group,
     )
-    several = pc.greater(pc.list_value_length(planned["singles"]), 1).to_numpy()
     own = {
         "single_logfc": alone,
         "sum_logfc": total,
         "interaction": interaction,
-        "interaction_pval": pa.array(np.where(several, p, np.nan), from_pandas=True),
+        **{name: pa.array(values, from_pandas=True) for name, values in p_values.items()},
     }
-    rows = scored.take(planned["joint"])
-    columns = {
+    found = {
         name: planned[name] if name in PLACE else own[name] if name in own else rows[name]
         for name in COLUMNS
     }
-    return pa.table(columns, schema=schema(COLUMNS))
+    return pa.table(found, schema=schema(COLUMNS))
 
 
 def _beyond(planned: pa.Table, scored: pa.Table) -> tuple[pa.ListArray, np.ndarray, np.ndarray]:

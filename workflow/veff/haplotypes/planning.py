@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from veff import atomic, tables
-from veff.haplotypes import carrying, genotypes, pairs
+from veff.haplotypes import carrying, genotypes
 from veff.haplotypes.carrying import Allele
 from veff.inputs.reference import Reference
 from veff.plan import enough
@@ -63,7 +63,6 @@ SAMPLED = pa.schema(
     }
 )
 UNSCORED, NONE = -1, -2
-PAIRS = pa.schema({"distance": pa.int64(), "joint": pa.int64(), "singles": pa.list_(pa.int64())})
 ROWS = 1 << 20  # of these that are in memory at once
 
 
@@ -120,12 +119,6 @@ class _Virtual:
         edits, background = one.edits, [allele.edit for allele in one.background]
         if len(edits) == 1 and not background:  # the very windows that it is scored in alone
             edits = [self._aligned[one.alleles[0].scored_as]]
-        return self.together(contig, edits, background)
-
-    def together(
-        self, contig: int, edits: list[Edit], background: list[Edit]
-    ) -> tuple[int, list[int]]:
-        """The numbers of edits at once, and of each alone, in one window."""
         at = centre(edits)
         singles = [self._number(contig, at, background, [edit]) for edit in edits]
         return self._number(contig, at, background, edits), singles
@@ -160,13 +153,12 @@ def _edits(lists: tuple[tuple[Edit, ...], ...]) -> pa.ListArray:
 
 @dataclass(frozen=True)
 class Out:
-    """The files that a plan writes, as `VIRTUAL` (a row group a chunk), `HAPLOTYPES`, `SAMPLED`,
-    `PAIRS` (of random SNVs) and `carrying.PHASING` have them."""
+    """The files that a plan writes, as `VIRTUAL` (a row group a chunk), `HAPLOTYPES`, `SAMPLED`
+    and `carrying.PHASING` have them."""
 
     virtual: Path
     haplotypes: Path
     sampled: Path
-    pairs: Path
     phasing: Path
 
 
@@ -182,7 +174,6 @@ def plan(
     input_length: int,
     chunk_size: int,
     most_chunks: int | None = None,
-    nulls: pairs.Random | None = None,
     out: Out,
 ) -> dict:
     """Find the haplotypes of the samples, and write what there is to score.
@@ -191,11 +182,11 @@ def plan(
     `genotypes.chosen` takes it. Loci are at most `span` bp long, half an output window, so that
     all of it is seen; backgrounds reach as far as windows of `input_length`. Of each
     locus the `max_haplotypes` most frequent are kept. `chunk_size` and `most_chunks` are as in
-    `preparing.prepare`. `nulls` are pairs to score too, where there are haplotypes.
+    `preparing.prepare`.
 
-    Returns what to say of it: haplotypes, loci, samples, windows, chunks, carriers (how often a
-    chromosome carries some allele of a locus), covered (how often one that is kept), statuses of
-    alleles.
+    Returns what to say of it: haplotypes, several (those of two or more alleles), loci, samples,
+    windows, chunks, carriers (how often a chromosome carries some allele of a locus), covered (how
+    often one that is kept), statuses of alleles.
     """
     places = genotypes.chosen(variants, samples)
     every = genotypes.samples_of(variants)
@@ -223,24 +214,17 @@ def plan(
                 n_loci += 1
                 carriers += sum(one.carriers for one in locus.haplotypes)
                 covered += sum(one.carriers for one in kept)
-    random = []
-    if nulls and rows:
-        for contig, edits in pairs.draw(reference, input_length, span, nulls):
-            joint, singles = virtual.together(contig, edits, [])
-            distance = edits[1].start - edits[0].start
-            random.append({"distance": distance, "joint": joint, "singles": singles})
     table = virtual.table()
     tables.write_parquet(out.haplotypes, [pa.Table.from_pylist(rows, HAPLOTYPES)])
-    tables.write_parquet(out.pairs, [pa.Table.from_pylist(random, PAIRS)])
     tables.write_parquet(out.phasing, [phasing])
     chunks = range(0, len(table), enough(len(table), chunk_size, most_chunks))
     tables.write_parquet(out.virtual, [table.slice(i, chunks.step) for i in chunks] or [table])
     summary = {
         "haplotypes": len(rows),
+        "several": sum(len(row["alleles"]) > 1 for row in rows),
         "loci": n_loci,
         "samples": len(names),
         "windows": len(table),
-        "random_pairs": len(random),
         "chunks": len(chunks),
         "carriers": carriers,
         "covered": covered,
@@ -255,9 +239,8 @@ def words(summary: dict) -> str:
     share = summary["covered"] / summary["carriers"] if summary["carriers"] else 1
     return (
         f"plan: {summary['haplotypes']:,} distinct haplotypes at {summary['loci']:,} loci of "
-        f"{summary['samples']:,} samples, {summary['windows']:,} windows to score for them and "
-        f"{summary['random_pairs']:,} random pairs; they cover {share:.1%} of the "
-        f"{summary['carriers']:,} times that a chromosome carries one"
+        f"{summary['samples']:,} samples, {summary['windows']:,} windows to score for them; they "
+        f"cover {share:.1%} of the {summary['carriers']:,} times that a chromosome carries one"
     )
 
 

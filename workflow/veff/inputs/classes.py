@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 SNV = "snv"
+PAIR = "snv_pair"  # two SNVs of one chromosome: no class of alleles, but one of nulls
 # Substitutions of several bases, insertions, deletions, by length in bp. The last class of each
 # kind holds longer ones too.
 NAMES = (

@@ -1,9 +1,10 @@
 """How unusual is a score under this model?
 
-A null is what an experiment says of random alleles of one class (`sampling.sample`): of SNVs, or
-of that of the alleles that are no SNVs (`inputs.classes`). It belongs to that experiment's models,
-to one window geometry and to one way of sampling and scoring, which are its identity; it does not
-depend on which variants share a run, and is kept under the hash of its identity.
+A null is what an experiment says of random alleles of one class (`sampling.sample`): of SNVs, of
+that of the alleles that are no SNVs (`inputs.classes`), or of pairs of SNVs (`pairs.draw`), which
+haplotypes are judged by. It belongs to that experiment's models, to one window geometry and to one
+way of sampling and scoring, which are its identity; it does not depend on which variants share a
+run, and is kept under the hash of its identity.
 """
 
 import hashlib
@@ -20,26 +21,28 @@ import pyarrow.parquet as pq
 
 from veff import tables
 from veff.errors import InputError
-from veff.inputs.classes import NAMES, SNV
+from veff.inputs.classes import NAMES, PAIR, SNV
 from veff.inputs.identity import Input
 from veff.inputs.identity import sha256 as sha256_of
 from veff.inputs.reference import Reference
+from veff.models.architecture import Geometry
 from veff.models.experiment import Experiment
-from veff.scoring import adjusted, columns, sampling
+from veff.scoring import adjusted, columns, pairs, sampling
 from veff.scoring.how import How
 
 METADATA = b"nulls"
 Key = tuple[str, str]  # an experiment and a class
+Score = Callable[[pa.Table, Reference, list[Experiment]], list[pa.Table]]
 KEPT = ["group", *columns.SCORES]
 
 
 def identities(
     experiments: list[Experiment], reference_sha256: str, settings: dict, how: How
 ) -> dict[Key, dict]:
-    """What each null depends on, by experiment and class, in order: of SNVs, then of `classes`.
+    """What each null depends on, by experiment and class, in the order of the `classes`.
 
-    `settings` has `n`, `seed`, `scheme`, `regions` (a file or None), `classes` (those besides
-    SNVs) and, where experiments have peaks, `peaks` (their files, by experiment), as `checked`
+    `settings` has `n`, `seed`, `scheme`, `regions` (a file or None), `classes` (`NAMES`, or
+    `PAIR`) and, where experiments have peaks, `peaks` (their files, by experiment), as `checked`
     makes it. Peaks are a part of the null of SNVs alone.
     """
     regions, peaks = settings["regions"], settings.get("peaks", {})
@@ -59,10 +62,13 @@ def identities(
         }
         if how.ensemble == "heldout":
             own["test_chroms"] = [sorted(fold.test_chroms) for fold in one.folds]
-        of_peaks = {"peaks_sha256": _content(peaks[one.name]) if one.name in peaks else None}
-        found[one.name, SNV] = own | of_peaks | drawn
         for kind in settings["classes"]:
-            found[one.name, kind] = own | drawn | {"class": kind}
+            more: dict = {"class": kind}
+            if kind == SNV:
+                more = {"peaks_sha256": _content(peaks[one.name]) if one.name in peaks else None}
+            elif kind == PAIR:
+                more["span"] = pairs.span(one.geometry)
+            found[one.name, kind] = own | drawn | more
     return found
 
 
@@ -86,13 +92,14 @@ def make(
     settings: dict,
     wanted: dict[Key, dict],
     folder: Path,
-    score: Callable[[pa.Table, Reference, list[Experiment]], list[pa.Table]],
+    score: Score,
 ) -> list[pa.Table]:
     """The nulls of the experiments, a table each, in order; scored where `folder` lacks them.
 
     `wanted` are the experiments' `identities`. `score` gives the answers to alleles, one table
     an experiment. New nulls are kept in `folder`, which runs may share. The `reference_counts` of
-    those of SNVs are the reference set of quantiles; other classes have none of their own.
+    those of SNVs are the reference set of quantiles; other classes have none of their own. Those
+    of pairs have what `pairs.together` adds.
     """
     folder.mkdir(parents=True, exist_ok=True)
     files = {key: folder / f"{digest(identity)}.parquet" for key, identity in wanted.items()}
@@ -100,45 +107,67 @@ def make(
         if path.exists() and not _is_whole(path):
             logging.warning("%s: damaged; the null of %s is made again", path, key[0])
             path.unlink(missing_ok=True)
-    drawn = {key: settings[key] for key in ("n", "seed")}
-    for kind in (SNV, *settings["classes"]):
+    how = {key: settings[key] for key in ("n", "seed", "scheme", "regions")}
+    for kind in settings["classes"]:
         missing = [one for one in experiments if not files[one.name, kind].exists()]
         of_peaks = settings.get("peaks", {}) if kind == SNV else {}
-        for input_length, peaks, group in _alike(missing, of_peaks):
-            genome, alleles = sampling.sample(
-                reference,
-                input_length,
-                **drawn,
-                scheme=settings["scheme"],
-                regions=settings["regions"],
-                kind=kind,
-            )
-            answers = score(alleles, genome, group)
-            active = [answer["ref_counts"] for answer in answers]
-            if peaks:
-                own = settings["peaks"][group[0].name]
-                centres = sampling.centres(own, reference, input_length, **drawn)
-                active = [answer["ref_counts"] for answer in score(centres, reference, group)]
-            if kind != SNV:
-                active = [pa.nulls(len(counts), counts.type) for counts in active]
-            for answer, counts in zip(answers, active, strict=True):
-                key = answer["experiment"][0].as_py(), kind
-                kept = answer.select(KEPT).append_column("reference_counts", counts)
-                write(files[key], [kept], [wanted[key]])
-                logging.info(
-                    "%s: a null of %d %s, kept as %s", key[0], len(alleles), kind, files[key]
-                )
+        for geometry, peaks, group in _alike(missing, of_peaks):
+            if kind == PAIR:
+                made = _of_pairs(reference, geometry, how, group, score)
+            else:
+                length = geometry.input_length
+                made = _of_alleles(kind, reference, length, how, peaks, group, score)
+            for one, null in zip(group, made, strict=True):
+                path = files[one.name, kind]
+                write(path, [null], [wanted[one.name, kind]])
+                logging.info("%s: a null of %d %s, kept as %s", one.name, how["n"], kind, path)
     return [Nulls([path], wanted)[key] for key, path in files.items()]
 
 
-def _alike(experiments: list[Experiment], peaks: dict[str, str]) -> Iterator[tuple]:
-    """Experiments that share windows: the windows' length, the peaks or '', the experiments."""
+def _alike(experiments: list[Experiment], peaks: dict[str, Path]) -> Iterator[tuple]:
+    """Experiments that share windows: these, the peaks or None, the experiments."""
 
-    def key(one: Experiment) -> tuple[int, str]:
-        return one.geometry.input_length, str(peaks.get(one.name, ""))
+    def key(one: Experiment) -> tuple[int, int, str]:
+        lengths = one.geometry.input_length, one.geometry.output_length
+        return *lengths, str(peaks.get(one.name, ""))
 
-    for of_all, group in groupby(sorted(experiments, key=key), key):
-        yield *of_all, list(group)
+    for _, alike in groupby(sorted(experiments, key=key), key):
+        group = list(alike)
+        yield group[0].geometry, peaks.get(group[0].name), group
+
+
+def _of_alleles(
+    kind: str,
+    reference: Reference,
+    input_length: int,
+    how: dict,
+    peaks: Path | None,
+    group: list[Experiment],
+    score: Score,
+) -> list[pa.Table]:
+    """The nulls of a class of alleles."""
+    genome, alleles = sampling.sample(reference, input_length, **how, kind=kind)
+    answers = score(alleles, genome, group)
+    active = [answer["ref_counts"] for answer in answers]
+    if peaks:
+        drawn = {key: how[key] for key in ("n", "seed")}
+        centres = sampling.centres(peaks, reference, input_length, **drawn)
+        active = [answer["ref_counts"] for answer in score(centres, reference, group)]
+    if kind != SNV:
+        active = [pa.nulls(len(counts), counts.type) for counts in active]
+    return [
+        answer.select(KEPT).append_column("reference_counts", counts)
+        for answer, counts in zip(answers, active, strict=True)
+    ]
+
+
+def _of_pairs(
+    reference: Reference, geometry: Geometry, how: dict, group: list[Experiment], score: Score
+) -> list[pa.Table]:
+    """The nulls of pairs of SNVs."""
+    genome, drawn = pairs.draw(reference, geometry, **how)
+    answers = (pairs.together(drawn, answer) for answer in score(drawn, genome, group))
+    return [answer.select([*KEPT, "distance", "interaction"]) for answer in answers]
 
 
 def write(path: Path, nulls: list[pa.Table], identities: list[dict]) -> None:
