@@ -11,7 +11,7 @@ import pysam.bcftools
 
 from tiny import GEOMETRY, Tiny
 from veff import tables
-from veff.haplotypes import collecting, pairs, planning
+from veff.haplotypes import collecting, planning
 from veff.inputs import preparing
 from veff.inputs.reference import Reference
 from veff.models.architecture import Geometry
@@ -43,7 +43,7 @@ class Planned:
     def rows(self, name: str) -> list[dict]:
         return self.table(name).to_pylist()
 
-    def scored(self, *experiments) -> tuple[pa.Table, pa.Table, pa.Table]:
+    def scored(self, *experiments, nulls=None) -> tuple[pa.Table, pa.Table, pa.Table]:
         """The haplotypes, the imbalance, and the scores of the alleles alone."""
         answers, scores = (
             [one for one, _ in score.score(table, self.reference, experiments, how, batch_size=8)]
@@ -56,10 +56,10 @@ class Planned:
         collecting.write(
             self.folder / "planned",
             self.folder / "sampled",
-            self.folder / "pairs",
             self.folder / "alleles",
             [[self.folder / "part"]],
             [one.name for one in experiments],
+            nulls=nulls,
             shown=self.folder / "shown.json",
             **out,
         )
@@ -99,12 +99,11 @@ def planned(
     samples: str | list[str],
     geometry: Geometry = GEOMETRY,
     max_haplotypes: int = 64,
-    nulls: pairs.Random | None = None,
 ) -> Planned:
     """Of a file."""
     alleles, scoreable = folder / "alleles", folder / "scoreable"
     preparing.prepare(vcf, reference, alleles, scoreable, chunk_size=1000, max_allele_length=50)
-    out = (folder / name for name in ("virtual", "planned", "sampled", "pairs", "phasing"))
+    out = (folder / name for name in ("virtual", "planned", "sampled", "phasing"))
     summary = planning.plan(
         vcf,
         alleles,
@@ -115,7 +114,6 @@ def planned(
         span=geometry.output_length // 2,
         input_length=geometry.input_length,
         chunk_size=1000,
-        nulls=nulls,
         out=planning.Out(*out),
     )
     return Planned(reference, vcf, folder, summary)

@@ -63,7 +63,7 @@ def simulate(folder: Path, n_samples: int, n_records: int) -> tuple[Path, Path]:
 
 def measure(folder: Path) -> None:
     """Plan what is prepared in this folder."""
-    out = (folder / name for name in ("virtual", "haplotypes", "sampled", "pairs", "phasing"))
+    out = (folder / name for name in ("virtual", "haplotypes", "sampled", "phasing"))
     began, used = time.monotonic(), time.process_time()
     summary = planning.plan(
         folder / "panel.vcf.gz",

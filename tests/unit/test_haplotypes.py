@@ -15,12 +15,13 @@ from project import DEMO
 from tiny import GEOMETRY, Tiny, a_fold
 from veff.atomic import read_json
 from veff.errors import InputError
-from veff.haplotypes import genotypes, pairs
-from veff.inputs import reference
+from veff.haplotypes import genotypes, judging
+from veff.inputs import classes, reference
 from veff.inputs.identity import sha256
 from veff.models.architecture import Geometry
 from veff.models.experiment import Experiment
-from veff.scoring import columns, edits
+from veff.scoring import columns, edits, null
+from veff.scoring.how import How
 
 
 @pytest.fixture(scope="module")
@@ -37,6 +38,19 @@ def snv(tiny, pos, cells, contig="one"):
     """An SNV at a place, 1-based, with genotypes."""
     ref = tiny.contigs[contig][pos - 1]
     return (contig, pos, ref, "ACGT"["ACGT".index(ref) - 1], cells)
+
+
+def nulls_of(tiny, folder, *experiments, of=(), n=40):
+    """The nulls of SNVs, of these classes, and of pairs."""
+    settings = {"n": n, "seed": 0, "scheme": "uniform", "regions": None}
+    settings["classes"] = ["snv", *of, classes.PAIR]
+    wanted = null.identities(experiments, tiny.reference.sha256, settings, How())
+
+    def score(alleles, genome, models):
+        return tiny.score(alleles, *models, genome=genome, batch_size=64)[0]
+
+    null.make(experiments, tiny.reference, settings, wanted, folder, score)
+    return null.Nulls(folder.iterdir(), wanted)
 
 
 def windows_of(planned):
@@ -89,14 +103,23 @@ def test_neither_the_order_of_records_nor_of_samples_changes_anything(tiny, expe
 def test_without_phase_each_allele_is_alone_with_its_own_scores(tiny, experiment, tmp_path):
     rows = [(*row, ["0/1", "1/0", "./."]) for row in alleles(tiny, 5)]
     planned = plan(tiny, tmp_path, rows)
-    haplotypes, imbalance, scores = planned.scored(experiment)
+    kinds = classes.numbers(planned.table("alleles"))
+    kinds = kinds[kinds >= 0]
+    names = [classes.NAMES[kind] for kind in sorted({*kinds.tolist()} - {0})]
+    assert len(names) > 2
+    nulls = nulls_of(tiny, tmp_path / "nulls", experiment, of=names)
+    haplotypes, imbalance, scores = planned.scored(experiment, nulls=nulls)
     assert len(haplotypes) == len(scores) > 15
     assert haplotypes["unphased"].to_pylist() == [2] * len(scores)
     assert haplotypes["interaction"].to_pylist() == [0] * len(scores)
     assert len(imbalance) == 0
     alone = haplotypes.append_column("allele_id", pc.list_element(haplotypes["alleles"], 0))
+    own = {name: nulls["two", name] for name in ("snv", *names)}
+    scores = null.judge(scores.sort_by("allele_id"), own, kinds)
     names = [*columns.SCORES, *columns.SPREAD, "n_padded"]
-    for name in ("allele_id", *names):
+    judged = [f"{name}.pval" for name in ("logfc", "logfc_501", "jsd", "abs_logfc")]
+    assert haplotypes["interaction_pval"].null_count == len(haplotypes)
+    for name in ("allele_id", *names, *judged):
         ours, theirs = (table.sort_by("allele_id")[name] for table in (alone, scores))
         assert ours.to_pylist() == theirs.to_pylist(), name
     assert set(planned.table("phasing")["status"].to_pylist()) == {"unphased"}
@@ -308,46 +331,54 @@ def test_a_bcf_is_planned_as_the_vcf_that_it_was_made_of(tiny, tmp_path):
     assert read(bcf) == read(planned.vcf)
 
 
-def test_random_pairs_are_snvs_of_the_genome_at_all_distances(tiny):
-    how = pairs.Random(n=4000, seed=1, regions=None)
-    drawn = list(pairs.draw(tiny.reference, 251, 50, how))
-    assert len(drawn) == 4000
-    assert drawn == list(pairs.draw(tiny.reference, 251, 50, how))
-    distances = np.array([other.start - one.start for _, (one, other) in drawn])
-    assert (distances.min(), distances.max()) == (1, 49)
-    # Uniform on a logarithmic scale: half of them are below the square root of 50.
-    assert np.mean(distances < np.sqrt(50)) == pytest.approx(0.5, abs=0.03)
-    for contig, edits_of in drawn[:200]:
-        for one in edits_of:
-            ref = tiny.reference.fetch(contig, one.start, one.end).decode()
-            assert one.ref_len == len(one.alt) == 1
-            assert one.alt in "ACGT".replace(ref, "")
-    alts = [other.alt for _, (_, other) in drawn]
-    assert all(alts.count(base) > 800 for base in "ACGT")
-
-
 def test_a_p_value_counts_the_pairs_of_like_distance_that_do_as_much():
-    null, far = np.array([0.1, -0.2, 0.3, -5.0, 5.0]), np.array([4, 5, 7, 8, 3])
-    interaction = np.array([0.2, -0.25, 9.0, 0.0, -5.0, 1.0])
+    random, far = np.array([0.1, 0.2, 0.3, 5.0, 5.0]), np.array([4, 5, 7, 8, 3])
+    observed = np.array([0.2, 0.25, 9.0, 0.0, 5.0, 1.0])
     distance = np.array([6, 4, 5, 7, 15, 40])
-    p = pairs.p_values(interaction, distance, null, far)
+    p = judging.among_like(observed, distance, random, far, one_sided=True)
     np.testing.assert_array_equal(p, [3 / 4, 2 / 4, 1 / 4, 1, 1, np.nan])
 
 
-def test_interactions_are_judged_by_random_pairs_and_the_largest_are_kept(
+def test_what_alleles_do_is_judged_by_the_likes_of_them_and_the_largest_are_kept(
     tiny, experiment, tmp_path
 ):
-    how = pairs.Random(n=60, seed=0, regions=None)
+    """One allele by its class; two SNVs, and every interaction, by pairs at a like distance."""
     rows = with_genotypes(alleles(tiny, 9), 9, samples=3)
-    planned = plan(tiny, tmp_path, rows, nulls=how)
+    planned = plan(tiny, tmp_path, rows)
     other = tiny.experiment("other", (3,), signal_groups=[1, 1])
-    haplotypes, _, _ = planned.scored(experiment, other)
-    assert planned.summary["random_pairs"] == 60
-    several = [row for row in haplotypes.to_pylist() if len(row["alleles"]) > 1]
-    assert len(several) > 10
+    kinds = classes.numbers(planned.table("alleles"))
+    names = [classes.NAMES[kind] for kind in sorted({*kinds[kinds > 0].tolist()})]
+    nulls = nulls_of(tiny, tmp_path / "nulls", experiment, other, of=names, n=60)
+    haplotypes, _, _ = planned.scored(experiment, other, nulls=nulls)
+    by_kind = {"pairs": 0, "none": 0}
     for row in haplotypes.to_pylist():
-        judged = row["interaction_pval"] is not None
-        assert judged == (len(row["alleles"]) > 1)
+        of = [kinds[allele] for allele in row["alleles"]]
+        pairs = nulls[row["experiment"], classes.PAIR].to_pylist()
+        pairs = [one for one in pairs if one["group"] == row["group"]]
+        doubling = max(row["distance"], 1).bit_length()
+        alike = [one for one in pairs if one["distance"].bit_length() == doubling]
+        if len(of) == 1:
+            assert row["interaction_pval"] is None
+            alike = nulls[row["experiment"], classes.NAMES[of[0]]].to_pylist()
+            alike = [one for one in alike if one["group"] == row["group"]]
+        else:
+            larger = sum(abs(one["interaction"]) >= abs(row["interaction"]) for one in alike)
+            assert row["interaction_pval"] == (1 + larger) / (1 + len(alike))
+        if len(of) > 2 or (len(of) == 2 and any(of)):
+            assert row["jsd.pval"] is row["logfc.pval"] is None
+            by_kind["none"] += 1
+            continue
+        by_kind["pairs"] += len(of) == 2
+        larger = sum(one["jsd"] >= row["jsd"] for one in alike)
+        assert row["jsd.pval"] == (1 + larger) / (1 + len(alike))
+        tails = (
+            sum(one["logfc"] >= row["logfc"] for one in alike),
+            sum(one["logfc"] <= row["logfc"] for one in alike),
+        )
+        assert row["logfc.pval"] == min(1, 2 * (1 + min(tails)) / (1 + len(alike)))
+    assert min(by_kind.values()) > 2
+    several = [row for row in haplotypes.to_pylist() if len(row["alleles"]) > 1]
+    assert planned.summary["several"] == len({row["haplotype"] for row in several}) > 3
     largest = {}
     for row in sorted(several, key=lambda row: abs(row["interaction"])):
         largest |= dict.fromkeys(row["alleles"], row)

@@ -55,7 +55,7 @@ def test_a_null_where_no_fold_held_out_takes_each_fold_in_its_turn(tiny):
 
 def test_a_null_belongs_to_what_was_held_out_only_where_that_decides():
     folds = [a_fold("a", test_chroms=chroms) for chroms in (["one"], ["two"])]
-    settings = {"n": 9, "seed": 0, "scheme": "uniform", "regions": None, "classes": []}
+    settings = {"n": 9, "seed": 0, "scheme": "uniform", "regions": None, "classes": ["snv"]}
 
     def of(fold, ensemble):
         one = [Experiment("a", (fold,))]

@@ -67,6 +67,10 @@ def test_what_is_scored_besides_counts_once_it_is_planned(outdir):
     assert run.counts()[0] == before[0] + 40 * 2
     run.starts("score_haplotypes", FIRST)
     assert run.counts()[0] == before[0] + 20 * 2
+    # Random pairs of 100 are 300 windows.
+    (parts / "summary.json").write_text(json.dumps({"windows": 60, "chunks": 3, "several": 1}))
+    run.ends("null_of_pairs", {"bundle": "b" * 12})
+    assert run.counts() == (before[0] + 20 * 2 + 300 * 3, before[1] + 360 * 5)
 
 
 def test_nothing_is_counted_before_the_alleles_are_prepared(tmp_path):
