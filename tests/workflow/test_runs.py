@@ -156,7 +156,8 @@ def test_scores_of_another_run_come_from_the_store_with_the_bytes_of_computed_on
     whole = results(fewer.outdir)
     stored = fewer.files | {"store": "store", "outdir": "stored", "chunk_size": 6}
     stored |= {"haplotypes": "true"}  # which are not in the store
-    targets = [f"stored/{name}" for name in (*RESULTS, "closing.txt")]
+    of_haplotypes = results(fewer.outdir, OF_HAPLOTYPES)
+    targets = [f"stored/{name}" for name in (*RESULTS, *OF_HAPLOTYPES, "closing.txt")]
     said = fewer.run(*targets, **stored)
     assert "8 of 17 scores (alleles x experiments) are in the store" in said
     outdir = fewer.folder / "stored"
@@ -164,6 +165,13 @@ def test_scores_of_another_run_come_from_the_store_with_the_bytes_of_computed_on
     jobs = [json.loads(path.read_text()) for path in (outdir / "parts/jobs").iterdir()]
     assert sorted(job["alleles"] for job in jobs) == [3, 6]
     assert "store: 8 scores found, 9 computed" in (outdir / "closing.txt").read_text()
+    # The nulls, of pairs of SNVs too, are those that the first run kept.
+    assert results(outdir, OF_HAPLOTYPES) == of_haplotypes
+    (log,) = (outdir / "logs/null_of_pairs").iterdir()
+    assert "a null of" not in log.read_text()
+    assert times(fewer.folder / "kept") == fewer.made
+    kept = [pq.read_schema(path).metadata[b"nulls"] for path in fewer.folder.glob("kept/*")]
+    assert sum(b"snv_pair" in identity for identity in kept) == 1
 
     said = fewer.run("store_lookup", "store_export", **stored)
     assert "store: 17 of 17 scores found" in said

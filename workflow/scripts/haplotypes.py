@@ -14,10 +14,10 @@ with job.logged(snakemake.log[0], snakemake.resources.attempt):
     params, files, output = snakemake.params, snakemake.input, snakemake.output
     experiments = experiment.experiments(experiment.read(files.models))
     how = How(**params.how)
-    nulls = {}
+    nulls, peaks = {}, {}
     if params.nulls:
+        sha256, peaks = atomic.read_json(files.contigs)["sha256"], params.nulls["peaks"]
         asked = null.checked(params.nulls, params.sha256)
-        sha256 = atomic.read_json(files.contigs)["sha256"]
         nulls = null.identities(experiments, sha256, asked, how)
     sums.check(files.planned, files.sampled, files.alleles)
     collect.check(
@@ -33,7 +33,7 @@ with job.logged(snakemake.log[0], snakemake.resources.attempt):
         nulls=null.Nulls([*files.nulls, *files.pairs], nulls) if nulls else None,
         partitioned=params.partitioned,
         metadata=provenance.of_scores(
-            experiments, how, {key: null.digest(one) for key, one in nulls.items()}, {}, None
+            experiments, how, {key: null.digest(one) for key, one in nulls.items()}, peaks, None
         ),
         haplotypes=Path(output.haplotypes),
         imbalance=Path(output.imbalance),
