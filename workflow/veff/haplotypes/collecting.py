@@ -24,6 +24,7 @@ from veff.scoring.columns import EXPERIMENT, SCORES, SPREAD, Column
 from veff.scoring.null import Nulls
 from veff.tables import parquet, write_parquet
 
+SCORED_AS = ["scored_as", "scored_ref", "scored_alt"]  # of an allele: what its class goes by
 PLACE = {
     "haplotype": Column(pa.int64(), "number of the haplotype, from 0, along the genome"),
     "locus": Column(pa.int64(), "number of the locus, from 0; its haplotypes exclude each other"),
@@ -140,7 +141,7 @@ def write(
     what `Largest.of_alleles` gives, `shown` JSON for the report.
     """
     rows, both = map(pq.read_table, (planned, sampled))
-    kinds = judging.kinds(rows, pq.read_table(alleles))
+    kinds = judging.kinds(rows, pq.read_table(alleles, columns=SCORED_AS))
     judged_by = {PAIR if kind == "" else kind for kind in kinds.tolist()} if nulls else ()
     largest = Largest(rows)
     said = {"veff": json.dumps(metadata or {})}

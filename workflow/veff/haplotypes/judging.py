@@ -55,6 +55,7 @@ def judged(
         )
     for kind, null in nulls.items():
         rows = kinds == kind
+        # One allele is at no distance from another, nor is one of its null.
         pairs = null["distance"].to_numpy() if kind == PAIR else np.zeros(len(null), int)
         for name in JUDGED:
             found[f"{name}.pval"][rows] = among_like(
