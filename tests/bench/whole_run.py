@@ -5,10 +5,12 @@
 Simulates a genome, a VCF of SNVs and indels on it, and a default-size model and a smaller one of
 two folds, all untrained. Then runs `snakemake --profile gpu` twice, each with a folder of results
 of its own: cold, with an empty Triton cache, and warm, with what the first left. Keeps the
-seconds of each rule, as Snakemake's own records have them, and what the scoring jobs said of
-themselves. Needs an NVIDIA GPU and no network; `--device cpu` tries the script out, with a few
-alleles, no nulls and no drawings, and writes nothing. Writes `results/whole_run.json`, after the
-cold run already, so that a run that is cut off has left that.
+seconds of each rule, as Snakemake's own records have them, what the scoring jobs said of
+themselves, and whether Python keeps torch's bytecode: an installation by pip or conda does, and
+where PYTHONDONTWRITEBYTECODE has it left out each process starts seconds later. Needs an NVIDIA
+GPU and no network; `--device cpu` tries the script out, with a few alleles, no nulls and no
+drawings, and writes nothing. Writes `results/whole_run.json`, after the cold run already, so that
+a run that is cut off has left that.
 """
 
 import argparse
@@ -21,6 +23,7 @@ import sys
 import tempfile
 import time
 from datetime import datetime
+from importlib.util import cache_from_source, find_spec
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
@@ -86,6 +89,7 @@ def run(folder: Path, name: str, config: list[str], profile: list[str]) -> dict:
         shutil.copytree(ROOT / part, project / part)
     command = [sys.executable, "-m", "snakemake", *profile]
     command += ["--config", f"outdir={outdir}", *config]
+    command += [f"autotune={json.dumps({'cache_dir': str(folder / 'node')})}"]
     cache = {"TRITON_CACHE_DIR": str(folder / "triton"), "XDG_CACHE_HOME": str(folder / "cache")}
     began = time.monotonic()
     subprocess.run(command, check=True, cwd=project, env=os.environ | cache)
@@ -111,6 +115,7 @@ def main():
         "alleles": options.alleles,
         "cores": len(os.sched_getaffinity(0)),
         "python": platform.python_version(),
+        "bytecode": Path(cache_from_source(find_spec("torch").origin)).exists(),
     }
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)

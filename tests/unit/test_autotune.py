@@ -5,6 +5,7 @@ import fcntl
 import importlib.util
 import json
 import os
+import select
 import subprocess
 import sys
 import tarfile
@@ -16,7 +17,7 @@ from types import SimpleNamespace
 import pytest
 
 from veff import autotune
-from veff.autotune import fingerprint, gpus, node, seeds
+from veff.autotune import fingerprint, gpus, node, seeds, warm
 from veff.autotune.gpus import Gpu
 from veff.errors import InputError
 from veff.models.architecture import Architecture
@@ -190,8 +191,15 @@ def test_a_model_is_told_from_its_relatives(name, models, others):
 CLAIM = (
     "from veff.autotune import gpus; import os, sys; "
     "gpu = gpus.claim(os.environ.get('MODEL')); "
-    "print(gpu.name, os.environ.get('CUDA_VISIBLE_DEVICES'), flush=True); sys.stdin.read()"
+    "print(gpu.name, os.environ.get('CUDA_VISIBLE_DEVICES'), flush=True); "
+    "sys.stdin.readline() and (gpus.turn(), print('computing', flush=True)); sys.stdin.read()"
 )
+
+
+def compute(process):
+    """Have a claiming process take its turn."""
+    process.stdin.write("\n")
+    process.stdin.flush()
 
 
 @contextlib.contextmanager
@@ -241,10 +249,32 @@ def test_a_job_on_another_model_than_the_wanted_is_an_error_that_says_what_to_do
         gpus.claim("h200")
 
 
-def test_the_only_visible_gpu_is_taken_without_a_lock():
-    one = {"STANDIN_GPUS": "A; B", "CUDA_VISIBLE_DEVICES": "1"}
+def test_of_jobs_that_see_one_gpu_all_start_at_once_and_compute_one_after_the_other():
+    uuid = f"{os.getpid()}-{time.time_ns()}"
+    one = {"STANDIN_GPUS": "A; B", "STANDIN_UUID": uuid, "CUDA_VISIBLE_DEVICES": "1"}
     with claiming(**one) as first, claiming(**one) as second:
         assert first.stdout.readline() == second.stdout.readline() == "B 1\n"
+        compute(first)
+        assert first.stdout.readline() == "computing\n"
+        compute(second)
+        assert not select.select([second.stdout], [], [], 0.3)[0]
+        first.kill()
+        assert second.stdout.readline() == "computing\n"
+        # Jobs to which a scheduler gave parts of that GPU do not wait for it, nor for each other.
+        with claiming(**one, SLURM_JOB_ID="1") as third, claiming(**one, JOB_ID="2") as fourth:
+            for job in (third, fourth):
+                compute(job)
+                assert [job.stdout.readline() for _ in range(2)] == ["B 1\n", "computing\n"]
+    for lock in Path(f"/tmp/veff-gpus-{os.getuid()}").glob(f"{uuid}*"):
+        lock.unlink()
+
+
+def test_kernels_are_compiled_before_the_gpu_is_taken_and_timed_after(monkeypatch):
+    done = []
+    monkeypatch.setattr(warm.ahead, "compile_all", lambda *_: done.append("compile"))
+    monkeypatch.setattr(warm.gpus, "turn", lambda: done.append("take"))
+    warm._fill(lambda *_: done.append("time"), [{}])
+    assert done == ["compile", "take", "time"]
 
 
 # node: where

@@ -303,7 +303,7 @@ def test_a_damaged_part_is_named_and_removed_to_be_made_again(tmp_path, damage, 
         path.parent.mkdir()
     for path in parts:
         tables.write_parquet(path, [pa.table({"allele_id": range(99)})])
-    tuned = {"gpu": None}
+    tuned = {"gpu": None, "waited_seconds": 0}
     written = provenance.job(1, n_alleles=1, n_models=1, tuned=tuned, parts=map(str, parts))
     record.write_text(json.dumps(written))
     check(list(map(str, parts)), [str(record)])

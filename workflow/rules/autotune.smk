@@ -34,6 +34,7 @@ use rule setup as setup_top with:
         f"{OUT}/autotune/top/setup.json",
     log:
         f"{OUT}/logs/setup/top.log",
+    priority: 1  # it compiles while another job has the GPU
     params:
         how=HOW,
         batch_size=config["batch_size"],

@@ -19,7 +19,6 @@ with job.logged(snakemake.log[0], snakemake.resources.attempt):
     autotune.enable(settings, setup["work"], [Path(files.setup).parent])
     from veff.inputs.reference import Reference
     from veff.scoring import heldout, score
-    from veff.store import Store, using
 
     checkpoints = experiment.read(files.models)
     sums.check(files.scoreable)
@@ -38,6 +37,8 @@ with job.logged(snakemake.log[0], snakemake.resources.attempt):
         proofs=Path(files.setup).parent / "proofs",
     )
     if contigs := files.get("contigs"):  # not where virtual alleles are scored
+        from veff.store import Store, using
+
         sums.check(contigs)
         gpu = autotune.claim(settings)
         scored = using.adding(

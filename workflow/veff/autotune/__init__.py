@@ -145,11 +145,13 @@ def report() -> dict:
     """What this process hit, missed and repaired, how its node was populated, and with what; also
     said in the job's log.
 
+    `waited_seconds`: how long another job had the GPU.
     `node`: warm, restored, benchmarked (with ", temporary" where the node's disk could not take
     it) or none.
     `knob`: whether Cherimoya's kernels and ours have the cache on; None where none is imported.
     """
-    said = {**ledger.counts(), **_state, "knob": _knob()}
+    waited = round(gpus.waited, 3)
+    said = {**ledger.counts(), **_state, "waited_seconds": waited, "knob": _knob()}
     log.info("autotune: %s", ", ".join(f"{key} {value}" for key, value in said.items()))
     return said
 

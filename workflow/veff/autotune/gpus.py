@@ -1,4 +1,4 @@
-"""Which NVIDIA GPU this process uses: one of those that it may see, found without torch."""
+"""Which NVIDIA GPU this process uses, and when: one of those it may see, found without torch."""
 
 import contextlib
 import ctypes
@@ -18,7 +18,9 @@ from veff.errors import Passing
 log = logging.getLogger(__name__)
 
 _claimed: "Gpu | None" = None
-_lock_file: int | None = None  # held open, and so locked, until the process ends
+_lock_file: int | None = None  # of the claimed GPU, open until the process ends
+_mine = False  # whether it is locked
+waited = 0.0  # seconds in which another process had the claimed GPU
 
 
 class Gpu(NamedTuple):
@@ -47,14 +49,14 @@ def visible() -> list[Gpu]:
 
 
 def claim(model: str | None = None) -> Gpu | None:
-    """Take one of the visible GPUs (of `model`) for this process, waiting while all are taken.
+    """Choose one of the visible GPUs (of `model`) for this process.
 
-    Where only one is visible, the user or the scheduler chose and nothing is locked. Otherwise
-    the first GPU that no other process of this user holds is locked until this process ends,
-    and CUDA_VISIBLE_DEVICES is narrowed to it. Returns None where there is no GPU; raises
-    InputError where none of them is of the model.
+    Where only one is visible, the user or the scheduler chose; see `turn`. Otherwise it is the
+    first GPU that no other process of this user holds, after waiting while all are taken: it is
+    locked until this process ends, and CUDA_VISIBLE_DEVICES is narrowed to it. Returns None where
+    there is no GPU; raises InputError where none of them is of the model.
     """
-    global _claimed
+    global _claimed, _lock_file
     if _claimed is None:
         # NVML counts in PCI order and CUDA, unless told, by speed: an index must mean one GPU.
         os.environ.setdefault("CUDA_DEVICE_ORDER", "PCI_BUS_ID")
@@ -72,7 +74,33 @@ def claim(model: str | None = None) -> Gpu | None:
             os.environ["CUDA_VISIBLE_DEVICES"] = _claimed.uuid
         elif gpus:
             _claimed = gpus[0]
+            _lock_file = _open_lock(f"{_claimed.uuid}{_of_job()}")
     return _claimed
+
+
+def turn() -> None:
+    """Wait while another process of this user (under a scheduler: of this job) computes on the
+    claimed GPU, then have it until this process ends.
+
+    So the next job of a GPU can start, which takes seconds, while one computes, and yet has the
+    whole GPU and its memory when it computes itself.
+    """
+    global _mine, waited
+    if _mine or _lock_file is None:
+        return
+    began = time.monotonic()
+    try:
+        fcntl.flock(_lock_file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        log.info("another job computes on the GPU: waiting for it")
+        fcntl.flock(_lock_file, fcntl.LOCK_EX)
+        waited += time.monotonic() - began
+    _mine = True
+
+
+def is_mine() -> bool:
+    """Whether the claimed GPU is locked for this process."""
+    return _mine
 
 
 def start() -> None:
@@ -126,28 +154,42 @@ def _make_context() -> None:
 
 
 def _lock_one(gpus: list[Gpu]) -> Gpu:
-    global _lock_file
-    # One place for every job of this user on the node, whatever its environment.
-    try:
-        folder = node.private(Path("/tmp"), f"veff-gpus-{os.geteuid()}")
-    except OSError as error:
-        log.warning("no GPU is locked, so two jobs may take one: %s", error)
-        return gpus[0]
+    """The first that no other process has; where nothing can be locked, the first of all."""
+    global _lock_file, _mine
     told = False
     while True:
         for gpu in gpus:
-            descriptor = os.open(folder / f"{gpu.uuid}.lock", os.O_RDWR | os.O_CREAT, 0o600)
+            descriptor = _open_lock(gpu.uuid)
+            if descriptor is None:
+                return gpu
             try:
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 os.close(descriptor)
                 continue
-            _lock_file = descriptor
+            _lock_file, _mine = descriptor, True
             return gpu
         if not told:
             log.warning("all %d visible GPUs are taken by other jobs: waiting for one", len(gpus))
             told = True
         time.sleep(0.2)
+
+
+def _open_lock(name: str) -> int | None:
+    """The file of a lock, open; None, with a warning, where this node has no place for it."""
+    # One place for every job of this user on the node, whatever its environment.
+    try:
+        folder = node.private(Path("/tmp"), f"veff-gpus-{os.geteuid()}")
+    except OSError as error:
+        log.warning("no GPU is locked, so two jobs may take one: %s", error)
+        return None
+    return os.open(folder / f"{name}.lock", os.O_RDWR | os.O_CREAT, 0o600)
+
+
+def _of_job() -> str:
+    """What tells jobs of a scheduler apart, which may have given them parts of one GPU."""
+    names = ("SLURM_JOB_ID", "LSB_JOBID", "PBS_JOBID", "JOB_ID")
+    return next((f".{os.environ[name]}" for name in names if os.environ.get(name)), "")
 
 
 def _handles(pynvml) -> list:

@@ -17,7 +17,7 @@ from errno import ENOSPC
 from pathlib import Path
 
 from veff import forks
-from veff.autotune import ahead, known, ledger
+from veff.autotune import ahead, gpus, known, ledger
 from veff.autotune.fingerprint import triton_parts
 
 log = logging.getLogger(__name__)
@@ -66,9 +66,8 @@ def _run(cache: Path, work: list[dict]) -> list[dict]:
         "TRITON_CACHE_DIR": str(cache),
         "TRITON_CACHE_MANAGER": "veff.autotune.manager:Manager",
     }
-    done = subprocess.run(
-        command, input=json.dumps(work), env=variables, capture_output=True, text=True
-    )
+    asked = json.dumps({"work": work, "take_turn": not gpus.is_mine()})
+    done = subprocess.run(command, input=asked, env=variables, capture_output=True, text=True)
     if done.returncode:
         raise RuntimeError(f"warming the autotune cache failed:\n{done.stderr[-2000:]}")
     return json.loads(done.stdout.splitlines()[-1])
@@ -81,12 +80,15 @@ def _main(exercise: str) -> None:
     run = getattr(importlib.import_module(module), function)
     gc.freeze()  # what is imported stays, and is shared with the forks
     gc.enable()
-    work = json.load(sys.stdin)
-    print(json.dumps([forks.forked(part, run, work) for part in (_fill, _said)]))
+    asked = json.load(sys.stdin)
+    if asked["take_turn"]:
+        gpus.claim()
+    print(json.dumps([forks.forked(part, run, asked["work"]) for part in (_fill, _said)]))
 
 
 def _fill(run: Callable, work: list[dict]) -> dict:
     ahead.compile_all(run, work)
+    gpus.turn()  # times taken beside another job's work would mislead; both forks have this lock
     with known.trusted():
         return _said(run, work)
 

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 import numba
 import numpy as np
 import pyarrow as pa
-from memelite.fimo import _pvalue_tables
 
 from veff.inputs.reference import Reference
 from veff.motifs.motifset import MotifSet
@@ -49,6 +48,8 @@ class Scanner:
         self._forward = np.pad(log_odds, ((0, 1), (0, 0))).T.copy()
         flipped = [one[::-1, ::-1] for one in np.split(log_odds, self._ends[1:-1], axis=1)]
         self._backward = np.pad(np.concatenate(flipped, axis=1), ((0, 1), (0, 0))).T.copy()
+        from memelite.fimo import _pvalue_tables  # is compiled when imported, in half a second
+
         both = np.concatenate([log_odds, *flipped], axis=1)
         ends = np.cumsum([0, *widths, *widths]).astype(np.uint64)
         self._tables = _pvalue_tables(both, ends, BIN)

@@ -42,7 +42,9 @@ def job(
     seconds: float, n_alleles: int, n_models: int, tuned: dict, parts: Iterable[str] = ()
 ) -> dict:
     """What one scoring job leaves behind, beside its scores in `parts`, of which it notes the
-    SHA-256; `tuned` is `autotune.report`'s."""
+    SHA-256; `tuned` is `autotune.report`'s. Of its seconds those are left out in which another job
+    had the GPU."""
+    seconds -= tuned["waited_seconds"]
     return {
         "host": platform.node(),
         "device": tuned["gpu"] or "CPU",

@@ -23,7 +23,7 @@ import vl_convert
 import yaml
 from markupsafe import Markup
 
-from veff import autotune
+from veff import autotune, forks
 from veff.atomic import aside, read_json
 from veff.inputs.reference import Reference
 from veff.names import cut, label
@@ -100,6 +100,9 @@ def build(
     page has the name of the folder that `out` is in. What the input says is shown as text, cut to
     a length, and the page forbids the browser to load anything from elsewhere.
     """
+    beside_this = forks.pool(1)  # since it holds Python's lock for a second
+    bundle = beside_this.submit(_javascript)
+    beside_this.shutdown(wait=False)
     record = read_json(provenance)
     names = {model["experiment"] for model in record["models"]}
     places = _places(nulls, record["models"])
@@ -160,7 +163,7 @@ def build(
         autotune=autotune.last_line(record["scoring"]["autotune"]),
         style=Markup((HERE / "page.css").read_text()),
         script=Markup("".join((HERE / file).read_text() for file in SCRIPTS)),
-        vega=Markup(_javascript() if drawn else ""),
+        vega=Markup(bundle.result() if drawn else ""),
         specs=Markup(_inside_script(drawn)),
         block=Markup(found.kept.block(header, reference) if found.n_scored else ""),
     )

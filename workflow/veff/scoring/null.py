@@ -11,6 +11,7 @@ import hashlib
 import json
 import logging
 from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from itertools import groupby
 from pathlib import Path
 
@@ -273,8 +274,13 @@ def against(
     """
     result = _activity(observed, reference_set)
     observed, null = observed | result, null | _activity(null, reference_set)
-    for name in columns.JUDGED:
-        result[f"{name}.pval"] = p_value(observed[name], null[name], name in columns.ONE_SIDED)
+
+    def of(name: str) -> np.ndarray:
+        return p_value(observed[name], null[name], name in columns.ONE_SIDED)
+
+    with ThreadPoolExecutor() as pool:  # NumPy's searches do not hold Python's lock
+        pvalues = zip(columns.JUDGED, pool.map(of, columns.JUDGED), strict=True)
+        result |= {f"{name}.pval": values for name, values in pvalues}
     sizes = np.sort(np.abs(null["logfc_501"]))
     as_small = np.searchsorted(sizes, np.abs(observed["logfc_501"]), side="right")
     result["effect_percentile"] = np.maximum(as_small, 1) / len(sizes)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import torch
 
+from veff.autotune import gpus
 from veff.cherimoya.engine import Predictor
 from veff.cherimoya.lean import Cherimoya
 from veff.models.experiment import Experiment
@@ -31,6 +32,7 @@ class Folds:
         batch_size: int,
         proofs: Path | None = None,
     ):
+        gpus.turn()
         self.experiment = experiment
         self.how = how
         self.predictors = [

@@ -78,7 +78,7 @@ def score(
         cut = _virtual_batches if "edits" in alleles.column_names else _batches
         batches = cut(alleles, reference, geometry, batch_size)
         starting = _starting(alike, how, device, batch_size, proofs)
-        runs = _over_all(batches, device, starting, _Progress(len(alleles), len(alike)))
+        runs = _over_all(batches, device, starting, len(alleles), len(alike))
         scored |= {run.name: run for run in runs}
     for one in experiments:
         answering = None
@@ -108,16 +108,23 @@ def _over_all(
     batches: Iterator[Batch],
     device: torch.device,
     starting: Iterator["_Scored"],
-    progress: "_Progress",
+    n_alleles: int,
+    n_experiments: int,
 ) -> list["_Scored"]:
     """The experiments when they have seen all batches."""
     # Moved to the device in that thread too: here nothing waits for a copy.
     there = _prefetched(_to(device, batch) for batch in batches)
     runs: list[_Scored] = []
     with torch.no_grad():
+        # The first windows are made while a model starts, and scored while the next one loads.
+        for run in starting:
+            if not runs:
+                first, progress = next(there), _Progress(n_alleles, n_experiments)
+            run.add(first)
+            runs.append(run)
+        progress.say(first.n)
         for batch in there:
-            # The first windows are scored by one experiment while the next one loads.
-            for run in runs or _kept(starting, runs):
+            for run in runs:
                 run.add(batch)
             progress.say(batch.n)
     return runs
@@ -316,15 +323,8 @@ def _to(device: torch.device, batch: Batch) -> Batch:
     return replace(batch, **tensors)
 
 
-def _kept(items: Iterator[T], kept: list[T]) -> Iterator[T]:
-    """The items, each added to `kept` on its way."""
-    for item in items:
-        kept.append(item)
-        yield item
-
-
 def _prefetched(items: Iterator[T]) -> Iterator[T]:
-    """The items, made in a thread of their own so that the device need not wait for them."""
+    """The items, made from now on in a thread of their own, so that the device need not wait."""
     waiting: queue.Queue = queue.Queue(PREFETCH)
     end = object()
 
@@ -336,11 +336,14 @@ def _prefetched(items: Iterator[T]) -> Iterator[T]:
         except BaseException as error:
             waiting.put(error)
 
+    def made() -> Iterator[T]:
+        while (item := waiting.get()) is not end:
+            if isinstance(item, BaseException):
+                raise item
+            yield item
+
     threading.Thread(target=fill, daemon=True).start()
-    while (item := waiting.get()) is not end:
-        if isinstance(item, BaseException):
-            raise item
-        yield item
+    return made()
 
 
 class _Progress:
