@@ -26,6 +26,12 @@ def test_a_valid_configuration_passes(given):
     config.check(given, SCHEMA)
 
 
+def test_regions_or_edits_need_no_variants(given):
+    del given["variants"]
+    config.check(given | {"regions": given["reference"]}, SCHEMA)
+    config.check(given | {"edits": given["reference"]}, SCHEMA)
+
+
 def test_the_demos_configuration_passes(monkeypatch):
     monkeypatch.chdir(ROOT)
     config.check(yaml.safe_load((ROOT / "config/demo.yaml").read_text()), SCHEMA)
@@ -78,7 +84,16 @@ def test_the_users_configuration_sets_nothing_that_decides_a_result():
             "config: background: names no file; give variants",
         ),
         ({"background": "me.vcf"}, "config: background: got 'me.vcf'; allowed: object"),
-        ({"variants": 3}, "config: variants: got 3; allowed: string"),
+        ({"variants": None}, "config: variants: missing; give a VCF, a BCF, a list or alleles"),
+        (
+            {"variants": None, "regions": __file__, "truth": {"t": {"table": __file__}}},
+            "config: truth: there are no variants; give some, or leave it out",
+        ),
+        (
+            {"variants": None, "edits": __file__, "haplotypes": True},
+            "config: haplotypes: there are no variants; give some, or leave it out",
+        ),
+        ({"variants": 3}, "config: variants: got 3; allowed: string or null"),
         ({"truth": "t.tsv"}, "config: truth: got 't.tsv'; allowed: object"),
         ({"fine_mapping": "pip"}, "config: fine_mapping: got 'pip'; allowed: object"),
         ({"fine_mapping": {"pip": "p"}}, "config: fine_mapping: give both columns, pip and cred"),

@@ -247,7 +247,8 @@ def test_no_variants_give_empty_valid_outputs(done):
     empty = done.write("empty.vcf", header + columns)
     done.write("region.bed", "chrsimA\t5000\t5004\n")
     more = {"haplotypes": "true", "regions": "region.bed", "tile": 0}
-    done.run(**done.files | {"variants": empty.name, "top": "{n: 1}"} | more)
+    said = done.run(**done.files | {"variants": empty.name, "top": "{n: 1}"} | more)
+    assert "\n0 of 0 alleles have scores\n" in said
     assert len(pq.read_table(done.outdir / "edits.parquet")) == 4 * 4
     assert (done.outdir / "saturation/region1.svg").is_file()
     assert "interaction" in pq.read_schema(done.outdir / "haplotypes.parquet").names
@@ -256,6 +257,10 @@ def test_no_variants_give_empty_valid_outputs(done):
     assert "No allele could be scored" in (done.outdir / "report.html").read_text()
     assert "logfc" in pq.read_schema(done.outdir / "scores.parquet").names
     with pysam.VariantFile(str(done.outdir / "annotated.vcf.gz")) as vcf:
+        assert list(vcf) == []
+    without = {"variants": "null", "regions": "region.bed", "outdir": "without"}
+    assert "\n0 alleles" in done.run("--until", "annotate", **done.files | without)
+    with pysam.VariantFile(str(done.folder / "without/annotated.vcf.gz")) as vcf:
         assert list(vcf) == []
 
 

@@ -51,11 +51,9 @@ if config["precision"] == "bf16":
     )
     config["precision"] = "fast"
 
-# Alleles in place of a file, such as chr1:123:A:G,chr1:456:C:T, become a list.
-INLINE = (
-    [] if Path(config["variants"]).is_file() else notations.inline(config["variants"])
-)
-VARIANTS = f"{OUT}/prepared/variants.txt" if INLINE else ancient(config["variants"])
+# Alleles in place of a file, such as chr1:123:A:G,chr1:456:C:T, become a list; so do none.
+LISTED = not Path(config["variants"] or "").is_file()
+VARIANTS = f"{OUT}/prepared/variants.txt" if LISTED else ancient(config["variants"])
 ALIASES = ancient(config["contig_aliases"] or [])
 STARTED = time.time()
 PLANS = []  # what was said that the run takes
@@ -130,7 +128,7 @@ def identities():
     if not workflow.is_main_process:
         return identity.recorded(HASHES)
     named = [
-        None if INLINE else config["variants"],
+        None if LISTED else config["variants"],
         *(config[key] for key in ("reference", "contig_aliases")),
         *(NULLS.get("regions"), *ANNOTATIONS.values(), *peaks_of(EXPERIMENTS).values()),
         *(MOTIF_FILE, SAMPLES_FILE, config["regions"], config["edits"]),
@@ -279,7 +277,7 @@ def to_go_through(tables):
 
 def to_read(name):
     """What a job needs that reads this file of the configuration, which is text."""
-    if INLINE and name == "variants":
+    if LISTED and name == "variants":
         return resources.LIGHT
     return resources.text(os.path.getsize(config[name]) / 1e6)
 

@@ -18,6 +18,6 @@ rule fine_mapping:
     params:
         # By a function, since a list's braces would be wildcards.
         headings=lambda wildcards: FINE_MAPPING,
-        sha256=sha256(None if INLINE else config["variants"]),
+        sha256=sha256(None if LISTED else config["variants"]),
     script:
         "../scripts/fine_mapping.py"

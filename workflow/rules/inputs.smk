@@ -17,7 +17,7 @@ rule reference:
         "../scripts/reference.py"
 
 
-if INLINE:
+if LISTED:
 
     rule variants:
         input:
@@ -31,7 +31,7 @@ if INLINE:
         resources:
             **asks(resources.LIGHT),
         params:
-            alleles=INLINE,
+            alleles=notations.inline(config["variants"] or ""),
         script:
             "../scripts/variants.py"
 
@@ -59,6 +59,6 @@ checkpoint prepare:
         max_ref_mismatch=config["max_ref_mismatch"],
         malformed_rows=config["malformed_rows"],
         positions=config["positions"],
-        sha256=sha256(None if INLINE else config["variants"], config["contig_aliases"]),
+        sha256=sha256(None if LISTED else config["variants"], config["contig_aliases"]),
     script:
         "../scripts/prepare.py"

@@ -118,7 +118,7 @@ rule annotate:
     params:
         experiments=config["info_experiments"],
         positions=config["positions"],
-        sha256=sha256(None if INLINE else config["variants"], config["contig_aliases"]),
+        sha256=sha256(None if LISTED else config["variants"], config["contig_aliases"]),
     script:
         "../scripts/annotate.py"
 

@@ -15,7 +15,7 @@ from veff.errors import InputError
 from veff.inputs import notations
 from veff.names import cut
 
-FILES = ("variants", "reference", "models", "contig_aliases")
+FILES = ("reference", "models", "contig_aliases")
 # With numbers that are some: NaN passes every bound.
 Validator = jsonschema.validators.extend(
     jsonschema.Draft202012Validator,
@@ -59,9 +59,13 @@ def check(config: dict, schema: dict) -> None:
         _check_text(key, text)
     _check_folder("outdir", config["outdir"])
     _check_folder("store", config.get("store"))
+    variants = config.get("variants") or ""
+    if variants and not notations.inline(variants):
+        _check_file("variants", variants)
+    elif not variants:
+        _check_without_variants(config)
     for key in FILES:
-        if key != "variants" or not notations.inline(config[key]):
-            _check_file(key, config.get(key))
+        _check_file(key, config.get(key))
     for key, path in config.get("annotations", {}).items():
         _check_file(f"annotations.{key}", path)
     motifs = config.get("motifs", {}).get("set")
@@ -81,7 +85,7 @@ def check(config: dict, schema: dict) -> None:
     samples = config.get("samples", "all")
     if isinstance(samples, str) and samples != "all":
         _check_file("samples", samples)
-    if config.get("haplotypes") and notations.inline(config["variants"]):
+    if config.get("haplotypes") and notations.inline(variants):
         raise InputError(
             "config: haplotypes: alleles that stand in the configuration have no genotypes; give "
             "a VCF or BCF with phased genotypes, or leave haplotypes out"
@@ -99,6 +103,17 @@ def check(config: dict, schema: dict) -> None:
         _check_folder("nulls.dir", nulls.get("dir"))
     elif nulls == "none" and config.get("fdr") is not None:
         raise InputError("config: fdr: there are no p-values with nulls: none; leave fdr out")
+
+
+def _check_without_variants(config: dict) -> None:
+    if not config.get("regions") and not config.get("edits"):
+        raise InputError(
+            "config: variants: missing; give a VCF, a BCF, a list or alleles themselves, such as "
+            "chr1:123:A:G, or regions or edits to score"
+        )
+    for key in ("haplotypes", "background", "truth", "fine_mapping"):
+        if config.get(key):
+            raise InputError(f"config: {key}: there are no variants; give some, or leave it out")
 
 
 def _texts(config: dict, above: str = "") -> Iterator[tuple[str, str]]:

@@ -19,11 +19,13 @@ def words(record: dict, summary: Path, has_text: bool, n: int = 10) -> str:
     table = pq.read_table(summary)
     scored = table.filter(pc.is_valid(table["max_logfc"]))
     order = np.argsort(-np.abs(scored["max_logfc"].to_numpy()), kind="stable")[:n]
-    lines = [f"{len(scored)} of {len(table)} alleles have scores; the largest effects:"]
-    lines.append(
-        f"  {'chrom':<10}{'pos':>11}  {'ref>alt':<20}{'log2 FC':>10}{'JSD':>10}{'p':>9}"
-        "  experiment"
-    )
+    lines = [f"{len(scored)} of {len(table)} alleles have scores"]
+    if len(scored):
+        lines[0] += "; the largest effects:"
+        lines.append(
+            f"  {'chrom':<10}{'pos':>11}  {'ref>alt':<20}{'log2 FC':>10}{'JSD':>10}{'p':>9}"
+            "  experiment"
+        )
     for row in scored.take(order).to_pylist():
         change = f"{row['ref']}>{row['alt']}"
         change = change if len(change) <= 18 else f"{change[:17]}…"
