@@ -16,6 +16,7 @@ from tiny import GEOMETRY, Tiny, a_fold
 from veff.atomic import read_json
 from veff.errors import InputError
 from veff.haplotypes import genotypes, judging
+from veff.haplotypes.largest import IN_EACH
 from veff.inputs import classes, reference
 from veff.inputs.identity import sha256
 from veff.models.architecture import Geometry
@@ -390,6 +391,11 @@ def test_what_alleles_do_is_judged_by_the_likes_of_them_and_the_largest_are_kept
     for row in several:
         sizes[row["haplotype"]] = max(sizes.get(row["haplotype"], 0), abs(row["interaction"]))
     assert [abs(row["interaction"]) for row in shown] == sorted(sizes.values())[::-1][:20]
+    for one in shown:
+        mine = [row for row in several if row["haplotype"] == one["haplotype"]]
+        mine.sort(key=lambda row: -abs(row["interaction"]))
+        assert one["n_experiments"] == len(mine) == 3  # of the other experiment two signal groups
+        assert one["experiments"] == [{name: row[name] for name in IN_EACH} for row in mine]
 
 
 def test_planted_pairs_interact_as_they_were_planted(tmp_path):

@@ -208,14 +208,18 @@ def test_a_run_on_two_gpu_models_says_so_and_a_run_on_one_does_not():
     assert said(H200=4, H100=8).startswith("scored on H100 (8 jobs), H200 (4 jobs): ")
 
 
-def test_haplotypes_show_their_alleles_what_they_do_and_who_carries_them_as_text(tmp_path):
+def a_haplotype(tmp_path, *experiments):
+    """What the report is given of one, with the alleles 5 and one that is on no page."""
     row = {
+        "haplotype": 12,
         "contig": "1",
         "start": 1000,
         "end": 1005,
+        "alleles": [5, 1_000_000],
         "variants": "1000:A>C,1006:->GG",
         "background": [7],
         "chromosomes": 3,
+        "unphased": 0,
         "frequency": 0.015,
         "n_samples": 4,
         "samples": [SCRIPT, IMAGE, "c"],
@@ -226,14 +230,49 @@ def test_haplotypes_show_their_alleles_what_they_do_and_who_carries_them_as_text
         "interaction": -0.65,
         "interaction_pval": 0.02,
     }
-    (tmp_path / "shown.json").write_text(json.dumps([row]))
-    html = Run(tmp_path, 20).report(haplotypes=tmp_path / "shown.json").read_text()
+    more = {"group": 0, "jsd": 0.25, "logfc.pval": 0.004}
+    each = [row | more | {"experiment": name} for name in experiments]
+    path = tmp_path / "shown.json"
+    path.write_text(json.dumps([row | {"n_experiments": 1518, "experiments": each}]))
+    return path
+
+
+def test_haplotypes_show_their_alleles_what_they_do_and_who_carries_them_as_text(tmp_path):
+    haplotypes = a_haplotype(tmp_path, "liver", SCRIPT)
+    html = Run(tmp_path, 20).report(haplotypes=haplotypes).read_text()
     section = html.split('<section id="haplotypes">')[1].split("</section>")[0]
-    assert "<script" not in section
-    assert "<img" not in section
-    text = re.sub("<[^>]*>", " ", section)
-    for said in (
-        *("1:1,000\u20131,005", "1000:A&gt;C +1.25, 1006:-&gt;GG \u22120.500; background of 1"),
-        *("+0.750", "+0.100", "\u22120.650", "0.02", "3 chromosomes (1.5 %)", "and 1 more"),
+    page = html.split('<article id="haplotype-12" hidden>')[1].split("</article>")[0]
+    for part in (section, page):
+        assert "<script" not in part
+        assert "<img" not in part
+    for part, words in (
+        (section, ("1:1,000\u20131,005", "1000:A&gt;C +1.25, 1006:-&gt;GG \u22120.500")),
+        (section, ("background of 1", "+0.750", "+0.100", "\u22120.650", "0.02")),
+        (section, ("3 chromosomes (1.5 %)", "and 1 more")),
+        (page, ("1:1,000\u20131,005, 2 alleles at once", "change the log2 reads by +0.100")),
+        (page, ("3 chromosomes (1.5 %)", "1 more allele of", "Of 1,518 these 2 have the largest")),
+        (page, ("liver +1.25 \u22120.500 +0.750 +0.100 0.004 0.250 \u22120.650 0.02",)),
     ):
-        assert said in text
+        text = " ".join(re.sub("<[^>]*>", " ", part).split())
+        for said in words:
+            assert said in text
+
+
+def test_a_haplotype_has_a_page_that_leads_to_its_alleles_and_back(chromium, tmp_path):
+    report = Run(tmp_path, 20).report(haplotypes=a_haplotype(tmp_path, "liver"))
+    with browser.opened(chromium, report) as page:
+        pages = ("all", "haplotype-12", "allele")
+
+        def seen():
+            return [name for name in pages if page.locator(f"#{name}").is_visible()]
+
+        page.click("#haplotypes th a")
+        assert seen() == ["haplotype-12"]
+        assert page.locator("#haplotype-12 ul a").count() == 1  # the other is not on this page
+        page.click("#haplotype-12 ul a")
+        assert seen() == ["allele"]
+        page.go_back()
+        assert seen() == ["haplotype-12"]
+        page.click("#haplotype-12 .back")
+        assert seen() == ["all"]
+        assert page.locator("#haplotypes").bounding_box()["y"] >= 0

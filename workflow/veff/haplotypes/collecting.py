@@ -160,7 +160,7 @@ def write(
             put_both(pa.concat_tables(_imbalance(both, scored) for scored in groups))
             logging.info("%s: %d haplotypes", name, len(rows))
     write_parquet(of_alleles, [largest.of_alleles(alleles)])
-    write_json(shown, largest.shown())
+    write_json(shown, largest.shown(haplotypes))
 
 
 def _groups(answer: pa.Table) -> Iterator[pa.Table]:

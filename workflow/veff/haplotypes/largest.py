@@ -5,10 +5,12 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
 SHOWN = 20
 NAMED = 10  # samples of those
+EXPERIMENTS = 50  # of those, and signal groups
 ALLELES = pa.schema(
     {
         "allele_id": pa.int64(),
@@ -20,6 +22,8 @@ ALLELES = pa.schema(
     }
 )
 VALUES = ALLELES.names[2:]
+IN_EACH = ["experiment", "group", "single_logfc", "sum_logfc", "logfc", "logfc.pval", "jsd"]
+IN_EACH += ["interaction", "interaction_pval"]
 
 
 class Largest:
@@ -46,9 +50,25 @@ class Largest:
         order = sorted(self._shown, key=lambda one: (-self._size[one], one))
         self._shown = {one: self._shown[one] for one in order[:SHOWN]}
 
-    def shown(self) -> list[dict]:
-        """Those with the largest interactions, the largest first, with their first samples."""
-        return [row | {"samples": row["samples"][:NAMED]} for row in self._shown.values()]
+    def shown(self, haplotypes: Path) -> list[dict]:
+        """Those with the largest interactions, the largest first, with their first samples.
+
+        Of `experiments` each has its rows in the table `haplotypes`, the largest interactions
+        first, and `n_experiments` is how many there are.
+        """
+        wanted = ds.field("haplotype").isin(list(self._shown))
+        rows = ds.dataset(haplotypes).to_table(["haplotype", *IN_EACH], filter=wanted)
+        each = {one: [] for one in self._shown}
+        for row in rows.to_pylist():
+            each[row.pop("haplotype")].append(row)
+        for of_one in each.values():
+            of_one.sort(key=lambda row: -abs(row["interaction"]))
+        return [
+            row
+            | {"samples": row["samples"][:NAMED], "n_experiments": len(each[one])}
+            | {"experiments": each[one][:EXPERIMENTS]}
+            for one, row in self._shown.items()
+        ]
 
     def of_alleles(self, alleles: Path) -> pa.Table:
         """A row for each allele of the input (`ALLELES`), of the haplotypes that have it the one

@@ -151,6 +151,7 @@ def build(
         evaluation=beside,
         credible=credible,
         haplotypes=read_json(haplotypes) if haplotypes else [],
+        on_page=set(found.kept.alleles["allele_id"].to_pylist()),
         personal=read_json(personal) if personal else [],
         columns=len(found.answers),
         has_p=has_p,

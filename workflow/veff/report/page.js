@@ -123,16 +123,17 @@ function views(search) {
 
   let left = 0; // where the reader was on the page of all alleles
   function route() {
-    const said = /^#allele-(\d+)$/.exec(location.hash);
-    const i = said && rank.get(Number(said[1]));
-    const open = i != null;
-    if (open && get("allele").hidden) left = scrollY;
-    const was = !get("allele").hidden;
-    get("allele").hidden = !open;
-    get("all").hidden = open;
-    if (open) {
-      showAllele(get("allele"), search, i, link);
-      get("allele").querySelector("h2").focus({ preventScroll: true });
+    const said = /^#(allele|haplotype)-(\d+)$/.exec(location.hash);
+    const i = said?.[1] === "allele" ? rank.get(Number(said[2])) : null;
+    const page = i != null ? get("allele") : said && get(said[0].slice(1));
+    const pages = [...document.querySelectorAll("article")];
+    const was = pages.some((one) => !one.hidden);
+    if (page && !was) left = scrollY;
+    for (const one of pages) one.hidden = one !== page;
+    get("all").hidden = Boolean(page);
+    if (page) {
+      if (i != null) showAllele(page, search, i, link);
+      page.querySelector("h2").focus({ preventScroll: true });
       scrollTo({ top: 0, behavior: "instant" });
     } else if (was) {
       const target = location.hash.length > 1 && get(location.hash.slice(1));
