@@ -18,7 +18,7 @@ import pytest
 
 from tiny import Tiny, a_fold
 from veff.models.experiment import Experiment
-from veff.scoring import columns
+from veff.scoring import columns, edits
 from veff.scoring.how import How
 from veff.store import Store, Wanted, export, identity, lookup, part, using
 from veff.store.contigs import hashes
@@ -98,6 +98,51 @@ def test_what_was_scored_comes_back_to_the_bit_folds_and_groups_too(scored, fold
         for table, expected in zip(back, (answer, folds), strict=True):
             assert table.schema.equals(expected.schema)
             assert in_order(table).equals(in_order(expected))
+
+
+def virtual_alleles(scored):
+    """Each SNV among others, of different backgrounds, not in the order of the genome."""
+    edits_of = [
+        {"start": row["start"], "ref_len": row["ref_len"], "alt": row["alt"]}
+        for row in scored.rows.to_pylist()
+    ]
+    rows = []
+    for row, edit in zip(scored.rows.to_pylist(), edits_of, strict=True):
+        near = [
+            other
+            for other, one in zip(edits_of, scored.rows.to_pylist(), strict=True)
+            if one["contig"] == row["contig"] and 20 < abs(other["start"] - edit["start"]) < 200
+        ]
+        for background in ([], near[:1]):
+            own = {"contig": row["contig"], "centre": edit["start"], "edits": [edit]}
+            rows.append(own | {"background": background})
+    rows = rows[::2] + rows[1::2]
+    return pa.Table.from_pylist(
+        [row | {"allele_id": i} for i, row in enumerate(rows)], schema=edits.VIRTUAL
+    )
+
+
+def test_of_virtual_alleles_only_those_are_scored_that_the_store_lacks(scored, folder, tmp_path):
+    virtual, asked = virtual_alleles(scored), []
+    assert any(virtual["background"].to_pylist())
+
+    def score(rows):
+        asked.append(len(rows))
+        return zip(*scored.score(rows, *scored.experiments), strict=True)
+
+    def reused(rows):
+        what = hashes(scored.reference), scored.experiments, None
+        return list(using.reusing(score, a_store(folder), rows, *what))
+
+    expected = list(score(virtual))
+    reused(virtual.slice(0, 7))
+    for _ in range(2):
+        for pair, once in zip(reused(virtual), expected, strict=True):
+            assert all(table.equals(one) for table, one in zip(pair, once, strict=True))
+    assert asked == [len(virtual), 7, len(virtual) - 7]
+    published = {"tsv": tmp_path / "all.tsv.gz", "vcf": tmp_path / "all.vcf.gz"}
+    what = hashes(scored.reference), scored.experiments
+    assert export.export(a_store(folder), scored.reference, *what, **published) == 0
 
 
 def test_only_alleles_that_are_there_are_found(scored, folder):

@@ -155,7 +155,7 @@ def test_a_null_outlives_its_run_and_does_not_change_with_the_variants(fewer):
 def test_scores_of_another_run_come_from_the_store_with_the_bytes_of_computed_ones(fewer):
     whole = results(fewer.outdir)
     stored = fewer.files | {"store": "store", "outdir": "stored", "chunk_size": 6}
-    stored |= {"haplotypes": "true"}  # which are not in the store
+    stored |= {"haplotypes": "true"}
     of_haplotypes = results(fewer.outdir, OF_HAPLOTYPES)
     targets = [f"stored/{name}" for name in (*RESULTS, *OF_HAPLOTYPES, "closing.txt")]
     said = fewer.run(*targets, **stored)

@@ -40,6 +40,7 @@ use rule score as score_background with:
         scoreable=ancient(rules.plan_background.output.virtual),
         content=as_planned("background"),
         bases=rules.reference.output.bases,
+        contigs=rules.contig_hashes.output[0] if STORE else [],
         models=rules.resolve.output[0],
         setup=rules.setup.output[0],
     output:

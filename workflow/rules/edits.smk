@@ -36,6 +36,7 @@ use rule score as score_edits with:
         scoreable=ancient(rules.plan_edits.output.virtual),
         content=as_planned("edits"),
         bases=rules.reference.output.bases,
+        contigs=rules.contig_hashes.output[0] if STORE else [],
         models=rules.resolve.output[0],
         setup=rules.setup.output[0],
     output:

@@ -39,6 +39,7 @@ use rule score as score_haplotypes with:
         scoreable=ancient(rules.plan_haplotypes.output.virtual),
         content=as_planned("haplotypes"),
         bases=rules.reference.output.bases,
+        contigs=rules.contig_hashes.output[0] if STORE else [],
         models=rules.resolve.output[0],
         setup=rules.setup.output[0],
     output:

@@ -27,28 +27,31 @@ with job.logged(snakemake.log[0], snakemake.resources.attempt):
     experiments = experiment.experiments(checkpoints)
     if how.ensemble == "heldout":
         heldout.check(alleles, reference, experiments)
-    scored = score.score(
-        alleles,
-        reference,
-        experiments,
-        how,
-        batch_size=setup["batch_size"],
-        threads=snakemake.threads,
-        proofs=Path(files.setup).parent / "proofs",
-    )
-    if contigs := files.get("contigs"):  # not where virtual alleles are scored
+
+    def scores(alleles):
+        return score.score(
+            alleles,
+            reference,
+            experiments,
+            how,
+            batch_size=setup["batch_size"],
+            threads=snakemake.threads,
+            proofs=Path(files.setup).parent / "proofs",
+        )
+
+    if files.contigs:
         from veff.store import Store, using
 
-        sums.check(contigs)
+        sums.check(files.contigs)
         gpu = autotune.claim(settings)
-        scored = using.adding(
-            scored,
-            Store(snakemake.config["store"], how, gpu is not None),
-            alleles,
-            atomic.read_json(contigs),
-            experiments,
-            gpu and gpu.name,
-        )
+        store = Store(snakemake.config["store"], how, gpu is not None)
+        of_store = atomic.read_json(files.contigs), experiments, gpu and gpu.name
+        if "edits" in alleles.column_names:
+            scored = using.reusing(scores, store, alleles, *of_store)
+        else:  # of these, rule stored has taken out what the store has
+            scored = using.adding(scores(alleles), store, alleles, *of_store)
+    else:
+        scored = scores(alleles)
     tables.write_parquets([output.answers, output.folds], scored)
     record = provenance.job(
         time.monotonic() - began,

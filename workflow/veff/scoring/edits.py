@@ -49,6 +49,32 @@ VIRTUAL = pa.schema(
 )
 
 
+def keyed(virtual: pa.Table) -> pa.Table:
+    """Virtual alleles by what decides their windows, as alleles that the store can hold.
+
+    `start` is the centre, and `alt`, as of no other allele, the edits as start:ref_len:alt, and
+    behind a bar those of the background.
+    """
+
+    def text(changes: list[dict]) -> str:
+        return ",".join(
+            f"{start}:{n}:{alt}" for start, n, alt in sorted(Edit(**one) for one in changes)
+        )
+
+    both = zip(virtual["edits"].to_pylist(), virtual["background"].to_pylist(), strict=True)
+    return pa.table(
+        {
+            "allele_id": virtual["allele_id"],
+            "contig": virtual["contig"],
+            "start": virtual["centre"],
+            "ref_len": pa.array(np.zeros(len(virtual), np.int32)),
+            "alt": pa.array(
+                [f"{text(edits)}|{text(background)}" for edits, background in both], pa.string()
+            ),
+        }
+    )
+
+
 class Pair(NamedTuple):
     """Both windows of a virtual allele.
 

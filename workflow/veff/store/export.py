@@ -81,6 +81,7 @@ def _alleles(
                 for one, there in zip(experiments, places, strict=True)
             ]
             keys = pa.concat_tables(table.select(list(part.KEYS)) for table in tables)
+            keys = keys.filter(pc.invert(pc.match_substring(keys["alt"], "|")))  # not virtual ones
             if not len(keys):
                 continue
             keys = keys.group_by(list(part.KEYS)).aggregate([])

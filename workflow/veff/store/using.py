@@ -1,20 +1,26 @@
 """What does a run take from the store, what is left to score, and what does it add?"""
 
 import logging
-from collections.abc import Iterable, Iterator
-from itertools import chain
+import tempfile
+from collections.abc import Callable, Iterable, Iterator
+from itertools import chain, repeat
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from veff import tables
 from veff.inputs.identity import sha256
 from veff.models.experiment import Experiment
 from veff.outputs import provenance
+from veff.scoring import edits
 from veff.store import Store, Wanted, identity, part
 
+# In which order `scoring.score` gives them.
+IN_ANSWERS = [("group", "ascending"), ("allele_id", "ascending")]
+IN_FOLDS = [("fold", "ascending"), *IN_ANSWERS]
 NOTHING = [pa.table({"allele_id": pa.array([], pa.int64())})] * 2  # instead of scores
 
 
@@ -39,6 +45,60 @@ def split(
     """
     file = pq.ParquetFile(scoreable)
     alleles = file.read()
+    found = _take(store, alleles, contigs, experiments, answers, folds)
+    missing = alleles.filter(pa.array(~found))
+    size = file.metadata.row_group(0).num_rows if len(alleles) else 1
+    tables.write_parquet(
+        to_score, (missing.slice(i, size) for i in range(0, max(1, len(missing)), size))
+    )
+    return {
+        "found": int(found.sum()),
+        "to_score": len(missing),
+        "chunks": -(-len(missing) // size),
+        "experiments": len(experiments),
+        "devices": dict(store.taken),
+        "parts": {provenance.part(path): sha256(path) for path in (answers, folds)},
+    }
+
+
+def reusing(
+    score: Callable[[pa.Table], Iterator[tuple[pa.Table, pa.Table]]],
+    store: Store,
+    virtual: pa.Table,
+    contigs: list[str],
+    experiments: list[Experiment],
+    gpu: str | None,
+) -> Iterator[tuple[pa.Table, pa.Table]]:
+    """As `adding`, of virtual alleles (`edits.VIRTUAL`): `score` those that the store lacks."""
+    alleles = edits.keyed(virtual)
+    order = pc.sort_indices(alleles, [("contig", "ascending"), ("start", "ascending")])
+    with tempfile.TemporaryDirectory() as scratch:
+        taken = [Path(scratch, name) for name in ("answers.parquet", "folds.parquet")]
+        found = np.empty(len(alleles), bool)
+        found[order] = _take(store, alleles.take(order), contigs, experiments, *taken)
+        missing = pa.array(~found)
+        rest = virtual.filter(missing)
+        scored: Iterable = repeat(())
+        if len(rest):
+            left = alleles.filter(missing)
+            scored = adding(score(rest), store, left, contigs, experiments, gpu)
+        had = [pq.ParquetFile(path) for path in taken] if found.any() else []
+        for i, new in zip(range(len(experiments)), scored, strict=False):
+            both = zip(*filter(None, ([file.read_row_group(i) for file in had], new)), strict=True)
+            answer, folds = map(pa.concat_tables, both)
+            yield answer.sort_by(IN_ANSWERS), folds.sort_by(IN_FOLDS)
+
+
+def _take(
+    store: Store,
+    alleles: pa.Table,
+    contigs: list[str],
+    experiments: list[Experiment],
+    answers: Path,
+    folds: Path,
+) -> np.ndarray:
+    """Which alleles the store has under all these experiments, bool[n]; their scores are written
+    as a scoring job writes them."""
     wanted = Wanted(alleles, contigs)
     found = np.full(len(wanted), bool(experiments))
     while True:
@@ -52,20 +112,8 @@ def split(
             break
         except part.Damaged as error:
             logging.warning("store: looking again, since %s", error)
-    missing = alleles.filter(pa.array(~found))
-    size = file.metadata.row_group(0).num_rows if len(alleles) else 1
-    tables.write_parquet(
-        to_score, (missing.slice(i, size) for i in range(0, max(1, len(missing)), size))
-    )
-    logging.info("store: %d alleles found, %d to score", found.sum(), len(missing))
-    return {
-        "found": int(found.sum()),
-        "to_score": len(missing),
-        "chunks": -(-len(missing) // size),
-        "experiments": len(experiments),
-        "devices": dict(store.taken),
-        "parts": {provenance.part(path): sha256(path) for path in (answers, folds)},
-    }
+    logging.info("store: %d alleles found, %d to score", found.sum(), len(found) - found.sum())
+    return found
 
 
 def adding(
