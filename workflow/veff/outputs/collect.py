@@ -156,8 +156,8 @@ def by_experiment(
     for parts in filter(None, bundles):
         first = pq.ParquetFile(parts[0])
         for group in range(first.num_row_groups):
-            name = first.read_row_group(group, ["experiment"])["experiment"][0].as_py()
-            where[name] = parts, group
+            one = next(first.iter_batches(1, [group], ["experiment"]))
+            where[one["experiment"][0].as_py()] = parts, group
     for name in order if where else ():
         parts, group = where[name]
         yield pa.concat_tables(pq.ParquetFile(part).read_row_group(group, names) for part in parts)
@@ -172,25 +172,32 @@ class Stack:
         self._direction = columns.towards_effect(scored["effect_is"])
         self._scored_as = scored["scored_as"].to_numpy()
         self._expected = np.unique(self._scored_as)
+        # What `_order` said last, and of which numbers: mostly all experiments have the same.
+        self._last = None, None
 
     def rows(self, experiment: pa.Table, schema: pa.Schema) -> pa.Table:
         """The rows of one experiment, for duplicates too, by allele and then as they came."""
         ids = experiment["allele_id"].to_numpy()
         keys, direction, scores = self._keys, self._direction, experiment.combine_chunks()
         if not np.array_equal(ids, self._scored_as):  # mostly each comes once, in order
-            rows, of_row = self._order(ids, experiment)
-            keys, direction = keys.take(of_row), direction.take(of_row)
+            rows, n = self._order(ids, experiment)
             scores = scores.take(rows)
+            if n > 1:
+                of_row = np.repeat(np.arange(len(keys)), n)
+                keys, direction = keys.take(of_row), direction.take(of_row)
         towards = pc.multiply(scores["logfc"], direction)
         scores = scores.append_column("logfc_effect", towards)
         parts = {name: keys[name] if name in KEYS else scores[name] for name in schema.names}
         return pa.table(parts, schema=schema)
 
-    def _order(self, ids: np.ndarray, experiment: pa.Table) -> tuple[np.ndarray, np.ndarray]:
-        """Which of an experiment's rows come one after the other, and the allele of each."""
+    def _order(self, ids: np.ndarray, experiment: pa.Table) -> tuple[np.ndarray, int]:
+        """Which of an experiment's rows come one after the other, and how many each allele has."""
+        last, known = self._last
+        if np.array_equal(ids, last):
+            return known
         order = np.argsort(ids, kind="stable")
         found, per_allele = np.unique(ids, return_counts=True)
-        n = per_allele[0] if len(per_allele) else 1
+        n = int(per_allele[0]) if len(per_allele) else 1
         if not np.array_equal(found, self._expected) or not np.all(per_allele == n):
             raise RuntimeError(
                 f"{experiment['experiment'][0]}: scored {len(found)} alleles, expected "
@@ -199,7 +206,8 @@ class Stack:
             )
         first = np.searchsorted(found, self._scored_as) * n
         rows = order[(first[:, None] + np.arange(n)).ravel()]
-        return rows, np.repeat(np.arange(len(self._keys)), n)
+        self._last = ids, (rows, n)
+        return rows, n
 
 
 def by_bundle(parts: list[str]) -> list[list[str]]:
