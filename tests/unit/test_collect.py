@@ -60,13 +60,20 @@ def run(tmp_path):
         tables.write_parquet(path, pieces)
         return path
 
-    def of(chunks=((4, 2), (0,)), groups=1, order=("e0", "e1", "e2"), partitioned=False, **more):
+    def of(
+        chunks=((4, 2), (0,)),
+        groups=1,
+        order=("e0", "e1", "e2"),
+        partitioned=False,
+        chunks_of_e2=None,
+        **more,
+    ):
         samples = [Biosample("liver", ("e0", "e2"), ("", "")), Biosample("e1", ("e1",), ("",))]
-        bundles = ((0, 1), (2,))
+        bundles = ((0, 1), chunks), ((2,), chunks_of_e2 or chunks)
         answers, folds = (
             [
-                [part(kind, f"{c}.{b}", bundle, ids, n, groups) for c, ids in enumerate(chunks)]
-                for b, bundle in enumerate(bundles)
+                [part(kind, f"{c}.{b}", bundle, ids, n, groups) for c, ids in enumerate(own)]
+                for b, (bundle, own) in enumerate(bundles)
             ]
             for kind, n in (("answers", 1), ("folds", 2))
         )
@@ -97,6 +104,17 @@ def test_experiments_come_in_the_order_of_the_sheet_whatever_their_bundle(run):
         for order in (("e0", "e1", "e2"), ("e2", "e0", "e1"))
     )
     assert other == straight[8:] + straight[:8]
+
+
+@pytest.mark.parametrize("chunks", [((0,), (2, 4)), ((2, 0, 4),), ((4, 2, 0),)])
+def test_experiments_may_have_been_scored_in_different_orders_of_the_alleles(run, chunks):
+    expected, found = (run(chunks_of_e2=own)["summary"].read_bytes() for own in (None, chunks))
+    assert found == expected
+
+
+def test_an_allele_lost_under_one_experiment_alone_is_an_error(run):
+    with pytest.raises(RuntimeError, match="scored 2 alleles, expected 3"):
+        run(chunks_of_e2=((4, 2),))
 
 
 def test_a_folder_with_a_file_an_experiment_has_the_same_rows(run):

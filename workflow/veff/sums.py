@@ -8,13 +8,14 @@ import hashlib
 from pathlib import Path
 
 from veff import atomic
-from veff.inputs.identity import sha256
+from veff.inputs.identity import sha256, sums
 
 
 def write(*paths: str | Path) -> None:
     """Note what these files, or folders of files, hold."""
-    for path in map(Path, paths):
-        atomic.write_text(_beside(path), _sum(path) + "\n")
+    paths = [Path(path) for path in paths]
+    for path, found in zip(paths, sums(paths, _sum), strict=True):
+        atomic.write_text(_beside(path), found + "\n")
 
 
 def check(*paths: str | Path) -> None:
@@ -22,7 +23,9 @@ def check(*paths: str | Path) -> None:
 
     They are removed, so that the same command makes them again.
     """
-    if differing := [path for path in map(Path, paths) if noted(path) != _sum(path)]:
+    paths = [Path(path) for path in paths]
+    found = zip(paths, sums(paths, _sum), strict=True)
+    if differing := [path for path, own in found if noted(path) != own]:
         raise atomic.damaged(*differing)
 
 

@@ -2,7 +2,7 @@
 
 import gzip
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from itertools import chain
@@ -71,17 +71,19 @@ def _not_measured(schema: pa.Schema) -> list[str]:
 
 @contextmanager
 def parquet(
-    path: str | Path, schema: pa.Schema, partitioned: bool
+    path: str | Path, schema: pa.Schema, partitioned: bool, measured: Collection[str] = ()
 ) -> Iterator[Callable[[pa.Table], None]]:
     """A function that takes the table of one experiment after the other.
 
     They make one file; or, `partitioned`, a folder with a file
-    `experiment=<name>/part.parquet` for each, as pandas, pyarrow, DuckDB and polars read it.
+    `experiment=<name>/part.parquet` for each, as pandas, pyarrow, DuckDB and polars read it. Of
+    columns that are `measured` hardly a value comes twice: dictionaries of them only take time.
     """
     path = Path(path)
+    options = {"use_dictionary": [name for name in schema.names if name not in measured]}
     with aside(path) as temporary:
         if not partitioned:
-            with pq.ParquetWriter(temporary, schema) as writer:
+            with pq.ParquetWriter(temporary, schema, **options) as writer:
                 yield writer.write_table
             return
         temporary.mkdir()
@@ -89,7 +91,7 @@ def parquet(
         def write(table: pa.Table) -> None:
             folder = temporary / f"experiment={quote(table['experiment'][0].as_py(), safe='')}"
             folder.mkdir()
-            pq.write_table(table.drop_columns("experiment"), folder / "part.parquet")
+            pq.write_table(table.drop_columns("experiment"), folder / "part.parquet", **options)
 
         yield write
 

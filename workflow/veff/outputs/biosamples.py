@@ -2,6 +2,7 @@
 
 import tempfile
 from collections.abc import Iterator
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -105,16 +106,13 @@ SUMMARY = {
 }
 SCHEMA = columns.schema(COLUMNS)
 OF_ALLELES = columns.schema(SUMMARY)
+MEASURED = "pooled_logfc", "pooled_se", "max_logfc"
 # What is known of an allele in a biosample before it is compared with the others.
-POOLED = np.dtype(
-    [
-        *((name, np.float64) for name in ("pooled_logfc", "pooled_pval", "pooled_se")),
-        *((name, np.float64) for name in ("max_logfc", "max_pval")),
-        ("max_experiment", np.int32),
-        ("freedom", np.int32),
-        ("significant", np.bool_),
-    ]
-)
+POOLED = {
+    **dict.fromkeys(("pooled_logfc", "pooled_pval", "pooled_se", "max_logfc", "max_pval"), "f8"),
+    **dict.fromkeys(("max_experiment", "freedom"), "i4"),
+    "significant": "?",
+}
 
 
 def write(
@@ -142,16 +140,21 @@ def write(
     of_alleles = [OF_ALLELES.empty_table()]
     with (
         tempfile.TemporaryFile(dir=out.parent) as aside,
-        tables.parquet(out, schema, partitioned=False) as put,
+        tables.parquet(out, schema, False, MEASURED) as put,
     ):
         for sample in samples if len(ids) else ():
-            _pooled(sample, answers, kinds, distinct, nulls, fdr).tofile(aside)
+            pooled = _pooled(sample, answers, kinds, distinct, nulls, fdr)
+            for name, kind in POOLED.items():
+                pooled[name].astype(kind, copy=False).tofile(aside)
         for first in range(0, len(ids), step):
             block = ids[first : first + step]
-            rows = np.empty((len(samples), len(block)), POOLED)
-            for i, row in enumerate(rows):
-                aside.seek((i * len(ids) + first) * POOLED.itemsize)
-                row[:] = np.fromfile(aside, POOLED, len(block))
+            rows = {name: np.empty((len(samples), len(block)), POOLED[name]) for name in POOLED}
+            begin = 0  # of what the next array is cut from
+            for i, name in product(range(len(samples)), POOLED):
+                size = rows[name].itemsize
+                aside.seek(begin + first * size)
+                rows[name][i] = np.fromfile(aside, POOLED[name], len(block))
+                begin += len(ids) * size
             compared, about = _compared(samples, block, rows, judged=nulls is not None)
             put(compared.cast(schema))
             of_alleles.append(about)
@@ -167,8 +170,8 @@ def _pooled(
     distinct: np.ndarray,
     nulls: Nulls | None,
     fdr: float | None,
-) -> np.ndarray:
-    """What the biosample's experiments, the next of the answers, say of each allele."""
+) -> dict[str, np.ndarray]:
+    """What the biosample's experiments, the next of the answers, say of each allele: `POOLED`."""
     pool = Pool(kinds)
     parts = zip(sample.experiments, sample.assays, sample.weights, strict=True)
     for name, assay, weight in parts:
@@ -177,28 +180,32 @@ def _pooled(
         for kind in nulls.classes if nulls is not None else ():
             key = name, kind
             pool.judge(rows, weight, nulls.identity(key), nulls[key])
-    found = np.zeros(len(kinds), POOLED)
-    found["pooled_logfc"], found["pooled_se"] = pool.logfc, pool.noise()
-    found["freedom"] = pool.freedom()
-    found["max_logfc"], found["max_experiment"] = pool.max_logfc, pool.max_experiment
-    if nulls is not None:
-        p = pool.p_value()
-        found["pooled_pval"], found["max_pval"] = p, pool.max_p_value()
-        found["significant"] = p < ALPHA if fdr is None else q_value(p, distinct) <= fdr
-    return found
+    p = pool.p_value()
+    by_alpha = nulls is None or fdr is None
+    return {
+        "pooled_logfc": pool.logfc,
+        "pooled_pval": p,
+        "pooled_se": pool.noise(),
+        "max_logfc": pool.max_logfc,
+        "max_pval": pool.max_p_value(),
+        "max_experiment": pool.max_experiment,
+        "freedom": pool.freedom(),
+        "significant": p < ALPHA if by_alpha else q_value(p, distinct) <= fdr,
+    }
 
 
 def _compared(
-    samples: list[Biosample], ids: np.ndarray, rows: np.ndarray, judged: bool
+    samples: list[Biosample], ids: np.ndarray, rows: dict[str, np.ndarray], judged: bool
 ) -> tuple[pa.Table, pa.Table]:
     """The rows of alleles, by rank, and what they say of each allele (`SUMMARY`).
 
-    `rows` are `POOLED` [biosamples, alleles].
+    `rows` are `POOLED`, each [biosamples, alleles].
     """
     n = len(samples)
+    order = np.argsort(-np.abs(rows["pooled_logfc"]), axis=0, kind="stable")
+    place = order * len(ids) + np.arange(len(ids))
+    rows = {name: values.take(place) for name, values in rows.items()}
     size = np.abs(rows["pooled_logfc"])
-    order = np.argsort(-size, axis=0, kind="stable")
-    rows, size = (np.take_along_axis(values, order, 0) for values in (rows, size))
     # Of equal sizes the first has the rank of all.
     new = np.vstack([np.ones((1, len(ids)), bool), size[1:] < size[:-1]])
     rank = np.maximum.accumulate(np.where(new, np.arange(1, n + 1)[:, None], 0))
@@ -209,8 +216,10 @@ def _compared(
     def by_allele(values: np.ndarray, kind=None, mask: np.ndarray | None = None) -> pa.Array:
         return pa.array(values.T.ravel(), kind, mask=None if mask is None else mask.T.ravel())
 
-    def told(values: list, kind: pa.DataType, which: np.ndarray = order) -> pa.Array:
-        return pa.array(values, kind).take(by_allele(which))
+    ranked = by_allele(order)
+
+    def told(values: list, kind: pa.DataType, which: pa.Array = ranked) -> pa.Array:
+        return pa.array(values, kind).take(which)
 
     unjudged = np.full(order.shape, not judged)
     first = np.cumsum([0, *(len(one.experiments) for one in samples)])[:-1]
@@ -225,7 +234,9 @@ def _compared(
         "pooled_logfc": by_allele(rows["pooled_logfc"]),
         "pooled_pval": by_allele(rows["pooled_pval"], mask=unjudged),
         "pooled_se": by_allele(rows["pooled_se"], mask=np.isnan(rows["pooled_se"])),
-        "max_experiment": told(experiments, pa.string(), first[order] + rows["max_experiment"]),
+        "max_experiment": told(
+            experiments, pa.string(), by_allele(first[order] + rows["max_experiment"])
+        ),
         "max_logfc": by_allele(rows["max_logfc"]),
         "max_pval": by_allele(rows["max_pval"], mask=unjudged),
         "significant": by_allele(rows["significant"], mask=unjudged),

@@ -12,15 +12,14 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from veff.atomic import damaged, read_json
-from veff.inputs import classes
-from veff.inputs.identity import sha256
+from veff.inputs import classes, identity
 from veff.models.biosamples import Biosample
 from veff.outputs import biosamples, finemapping
 from veff.outputs.provenance import part
 from veff.outputs.summary import Summary
 from veff.scoring import columns
 from veff.scoring.null import Nulls, judge
-from veff.tables import cores, parquet, tsv_gz, write_parquet
+from veff.tables import parquet, tsv_gz, write_parquet
 
 KEYS = list(columns.ALLELE)
 
@@ -38,11 +37,8 @@ def check(parts: Iterable[str], records: Iterable[str]) -> None:
         except (ValueError, KeyError, TypeError):
             wrong.append(record)
     parts = list(parts)
-    with ThreadPoolExecutor(cores()) as pool:
-        sums = pool.map(sha256, parts)  # outside Python's lock
-        wrong += [
-            path for path, own in zip(parts, sums, strict=True) if own != written.get(part(path))
-        ]
+    found = zip(parts, identity.sums(parts), strict=True)
+    wrong += [path for path, own in found if own != written.get(part(path))]
     if wrong:
         raise damaged(*wrong)
 
@@ -95,14 +91,18 @@ def collect(
 
     def write_folds() -> None:
         schema = columns.FOLDS
-        with parquet(folds_out, described(schema, experiments), partitioned) as write:
+        with parquet(
+            folds_out, described(schema, experiments), partitioned, columns.MEASURED
+        ) as write:
             for experiment in by_experiment(folds, experiments):
                 name = experiment["experiment"][0].as_py()
                 write(stack.rows(experiment, described(schema, [name])))
 
     def write_scores() -> None:
         schema = columns.answers(nulls is not None, fdr is not None)
-        with parquet(scores, described(schema, experiments), partitioned) as write:
+        with parquet(
+            scores, described(schema, experiments), partitioned, columns.MEASURED
+        ) as write:
             for experiment in by_experiment(answers, experiments):
                 name = experiment["experiment"][0].as_py()
                 if nulls is not None:
@@ -142,9 +142,10 @@ def collect(
         for field in own.schema:
             rows = rows.append_column(field, own[field.name])
     rows = rows.cast(described(rows.schema, experiments))
-    write_parquet(summary, [rows])
-    with tsv_gz(summary_tsv, rows.schema) as write:
+    with ThreadPoolExecutor(1) as pool, tsv_gz(summary_tsv, rows.schema) as write:
+        in_the_meantime = pool.submit(write_parquet, summary, [rows])
         write(rows)
+        in_the_meantime.result()
 
 
 def by_experiment(

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from veff import tables
-from veff.inputs.identity import sha256
+from veff.inputs.identity import sums
 from veff.models.experiment import Experiment
 from veff.outputs import provenance
 from veff.scoring import edits
@@ -46,6 +46,7 @@ def split(
     file = pq.ParquetFile(scoreable)
     alleles = file.read()
     found = _take(store, alleles, contigs, experiments, answers, folds)
+    parts = answers, folds
     missing = alleles.filter(pa.array(~found))
     size = file.metadata.row_group(0).num_rows if len(alleles) else 1
     tables.write_parquet(
@@ -57,7 +58,7 @@ def split(
         "chunks": -(-len(missing) // size),
         "experiments": len(experiments),
         "devices": dict(store.taken),
-        "parts": {provenance.part(path): sha256(path) for path in (answers, folds)},
+        "parts": dict(zip(map(provenance.part, parts), sums(parts), strict=True)),
     }
 
 
