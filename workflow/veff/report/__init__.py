@@ -9,6 +9,7 @@ import csv
 import io
 import json
 from collections.abc import Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from itertools import groupby
 from math import isnan
 from pathlib import Path
@@ -113,9 +114,6 @@ def build(
     pictures = {int(path.stem): path for path in figures}
     beside = Evaluation(evaluation) if evaluation else None
     credible = CredibleSets(summary) if "pip" in pq.read_schema(summary).names else None
-    drawn = charts(found)
-    for more in filter(None, (beside, credible)):
-        drawn |= more.charts
     samples = pooled.largest(found.kept, biosamples)
     annotations = {"genes": genes, "peaks": peaks, "peaks_of": peaks_of}
     header = {
@@ -135,6 +133,11 @@ def build(
         "reach": locus.REACH,
         "n_loci": locus.N_LOCI,
     }
+    with ThreadPoolExecutor(1) as pool:  # compresses while the charts are made
+        block = pool.submit(found.kept.block, header, reference) if found.n_scored else None
+        drawn = charts(found)
+        for more in filter(None, (beside, credible)):
+            drawn |= more.charts
     page = _environment().get_template("page.html")
     html = page.render(
         name=name,
@@ -166,7 +169,7 @@ def build(
         script=Markup("".join((HERE / file).read_text() for file in SCRIPTS)),
         vega=Markup(bundle.result() if drawn else ""),
         specs=Markup(_inside_script(drawn)),
-        block=Markup(found.kept.block(header, reference) if found.n_scored else ""),
+        block=Markup(block.result() if block else ""),
     )
     with aside(out) as temporary:
         temporary.write_text(html, encoding="utf-8")
