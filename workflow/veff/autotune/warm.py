@@ -23,7 +23,7 @@ from veff.autotune.fingerprint import triton_parts
 log = logging.getLogger(__name__)
 
 # Called with a work dict and a device, it runs the whole model once at that exact shape and
-# returns a hash of the outputs.
+# returns a hash of the outputs, or None where their bits differ from time to time.
 EXERCISE = "veff.cherimoya.warmup:exercise"
 
 

@@ -11,8 +11,9 @@ from veff.cherimoya.proof import sample
 from veff.models.architecture import Architecture
 
 
-def exercise(work: dict, device: torch.device | str) -> str:
-    """Run one batch of the shape that `work` describes; the sha256 of what comes out.
+def exercise(work: dict, device: torch.device | str) -> str | None:
+    """Run one batch of the shape that `work` describes; the sha256 of what comes out, but of
+    attributions None: Cherimoya's kernels for gradients add by atomics, in any order.
 
     Its `task` is 'score', or 'attribute', which attributes two windows with `batch_size` shuffles.
 
@@ -30,10 +31,8 @@ def exercise(work: dict, device: torch.device | str) -> str:
         # Not shuffles, for which Numba compiles seconds.
         windows = sample(2 * work["batch_size"] + 3, geometry.input_length)[::2]
         references = attribution.one_hot(windows[2:])
-        found = attribution.attributions(
-            model.to(device).eval(), windows[:2], 0, device, references
-        )
-        return hashlib.sha256(found.tobytes()).hexdigest()
+        attribution.attributions(model.to(device).eval(), windows[:2], 0, device, references)
+        return None
     bases = sample(work["batch_size"], geometry.input_length)
     if work["engine"] == "fast" and on_gpu(torch.device(device)):
         from triton import OutOfResources  # it may be missing on a CPU
