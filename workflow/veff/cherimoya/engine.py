@@ -117,15 +117,29 @@ class Predictor:
 
         Both on the device. Raises `ValueError` for another shape.
         """
+        return self.start(bases, n_rows)()
+
+    def start(
+        self, bases: np.ndarray | torch.Tensor, n_rows: int | None = None
+    ) -> Callable[[], tuple[torch.Tensor, torch.Tensor]]:
+        """As `predict`, but on a GPU without waiting: a function that gives the outputs.
+
+        It waits where these may have overflowed half precision. Whoever starts the next batch
+        before calling it keeps the GPU busy meanwhile.
+        """
         shape = (self.batch_size, self.geometry.input_length)
         if tuple(bases.shape) != shape:
             raise ValueError(f"bases are {tuple(bases.shape)}, but this predictor takes {shape}")
         bases = torch.as_tensor(bases, device=self.device)
-        if n_rows is None or self._on_gpu:
-            return self._predict(bases)
+        if self._on_gpu:
+            outputs = self._predict(bases)
+            half = self.engine == "fast" and self._network.stream != torch.float32
+            return self._checked(bases, outputs) if half else lambda: outputs
+        n_rows = len(bases) if n_rows is None else n_rows
         logits, log_counts = self._predict(bases[:n_rows])
         unused = len(bases) - n_rows
-        return F.pad(logits, (0, 0, 0, 0, 0, unused)), F.pad(log_counts, (0, 0, 0, unused))
+        padded = F.pad(logits, (0, 0, 0, 0, 0, unused)), F.pad(log_counts, (0, 0, 0, unused))
+        return lambda: padded
 
     def _predict(
         self, bases: torch.Tensor, forward: Callable | None = None
@@ -162,7 +176,7 @@ class Predictor:
     def _forward(self, bases: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         if self.engine != "fast":
             return self._own(bases)
-        return self._by_kernels(bases) if self._on_gpu else self._network(bases)
+        return self._network(bases)
 
     def _one_hot(self, bases: torch.Tensor) -> torch.Tensor:
         return (bases.unsqueeze(1) == self._acgt.unsqueeze(1)).float()
@@ -178,25 +192,36 @@ class Predictor:
             logits, log_counts = ControlWrapper(self.model)(self._one_hot(bases))
         return logits.float(), log_counts.float()
 
-    def _by_kernels(self, bases: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        logits, log_counts = self._network(bases)
-        if self._network.stream == torch.float32:
-            return logits, log_counts
+    def _checked(
+        self, bases: torch.Tensor, outputs: tuple[torch.Tensor, torch.Tensor]
+    ) -> Callable[[], tuple[torch.Tensor, torch.Tensor]]:
+        """The outputs of a stream in half precision, in fp32 where it overflowed."""
+        logits, log_counts = outputs
         sound = logits.isfinite().flatten(1).all(1) & log_counts.isfinite().all(1)
-        if sound.all():
-            return logits, log_counts
-        # Of these rows alone, so that no row's bits depend on what stands beside it.
-        if self._wide is None:
-            warnings.warn(
-                "a prediction overflows half precision; such windows are predicted in fp32",
-                stacklevel=3,
+        # Not by `bool`, which would wait for all that is queued by then.
+        all_sound = sound.all().to("cpu", non_blocking=True)
+        known = torch.cuda.Event()
+        known.record()
+
+        @torch.no_grad()
+        def checked() -> tuple[torch.Tensor, torch.Tensor]:
+            known.synchronize()
+            if all_sound:
+                return outputs
+            # Of these rows alone, so that no row's bits depend on what stands beside it.
+            if self._wide is None:
+                warnings.warn(
+                    "a prediction overflows half precision; such windows are predicted in fp32",
+                    stacklevel=2,
+                )
+                self._wide = self._kernels(torch.float32)
+            wide_logits, wide_counts = self._predict(bases, self._wide)
+            return (
+                torch.where(sound[:, None, None], logits, wide_logits),
+                torch.where(sound[:, None], log_counts, wide_counts),
             )
-            self._wide = self._kernels(torch.float32)
-        wide_logits, wide_counts = self._wide(bases)
-        return (
-            torch.where(sound[:, None, None], logits, wide_logits),
-            torch.where(sound[:, None], log_counts, wide_counts),
-        )
+
+        return checked
 
     def _kernels(self, stream: torch.dtype):
         from veff.cherimoya.kernels import Network  # needs Triton, which may be missing on a CPU

@@ -1,6 +1,6 @@
 """What do the folds of an experiment predict for windows, and what is its answer?"""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from copy import copy
 from pathlib import Path
 
@@ -61,12 +61,21 @@ class Folds:
         behind the folds'. `bases` is uint8 [batch_size, L] on the device, of which the first
         `n_rows` are of use.
         """
-        outputs = [self._predict(one, bases, n_rows) for one in self.predictors]
-        predicted = {}
-        for group in self.experiment.groups:
-            predicted[group] = [output[group] for output in outputs]
-            if len(outputs) > 1 and self.how.ensemble == "mean_prediction":
-                predicted[group].append(mean(predicted[group]))
+        return self.start(bases, n_rows)()
+
+    def start(self, bases: torch.Tensor, n_rows: int) -> Callable[[], dict[int, list[Prediction]]]:
+        """As `predict`, but a GPU is not waited for: a function that gives it."""
+        started = [self._start(one, bases, n_rows) for one in self.predictors]
+
+        def predicted() -> dict[int, list[Prediction]]:
+            outputs = [output() for output in started]
+            found = {}
+            for group in self.experiment.groups:
+                found[group] = [output[group] for output in outputs]
+                if len(outputs) > 1 and self.how.ensemble == "mean_prediction":
+                    found[group].append(mean(found[group]))
+            return found
+
         return predicted
 
     def answer(
@@ -79,20 +88,25 @@ class Folds:
             return of_folds, ensemble.heldout_score(of_folds, answering)
         return of_folds, rest[0] if len(rest) else ensemble.mean_score(of_folds)
 
-    def _predict(self, predictor: Predictor, bases: torch.Tensor, n_rows: int) -> list[Prediction]:
+    def _start(
+        self, predictor: Predictor, bases: torch.Tensor, n_rows: int
+    ) -> Callable[[], list[Prediction]]:
         """What one model predicts, for each of its groups."""
         channels = self.experiment.architecture.signal_groups
+        strands = [bases, reverse_complement(bases)] if self.how.reverse_complement else [bases]
+        started = [predictor.start(strand, n_rows) for strand in strands]
 
-        def strand(bases: torch.Tensor) -> list[Prediction]:
-            logits, log_counts = predictor.predict(bases, n_rows)
-            profiles = map(effects.profile, logits.split(channels, 1))
-            return list(zip(log_counts.unbind(1), profiles, strict=True))
+        def predicted() -> list[Prediction]:
+            by_strand = []
+            for outputs in started:
+                logits, log_counts = outputs()
+                profiles = map(effects.profile, logits.split(channels, 1))
+                by_strand.append(zip(log_counts.unbind(1), profiles, strict=True))
+            if len(by_strand) == 1:
+                return list(by_strand[0])
+            return [ensemble.both_strands(*pair) for pair in zip(*by_strand, strict=True)]
 
-        forward = strand(bases)
-        if not self.how.reverse_complement:
-            return forward
-        reverse = strand(reverse_complement(bases))
-        return [ensemble.both_strands(*pair) for pair in zip(forward, reverse, strict=True)]
+        return predicted
 
 
 def mean(folds: list[Prediction]) -> Prediction:

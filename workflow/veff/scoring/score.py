@@ -4,7 +4,7 @@ import logging
 import queue
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from itertools import groupby, islice
 from pathlib import Path
@@ -113,20 +113,27 @@ def _over_all(
 ) -> list["_Scored"]:
     """The experiments when they have seen all batches."""
     # Moved to the device in that thread too: here nothing waits for a copy.
-    there = _prefetched(_to(device, batch) for batch in batches)
+    there = _prefetched(_moved(batches, device))
     runs: list[_Scored] = []
     with torch.no_grad():
         # The first windows are made while a model starts, and scored while the next one loads.
         for run in starting:
             if not runs:
                 first, progress = next(there), _Progress(n_alleles, n_experiments)
-            run.add(first)
+            run.start(first)()
             runs.append(run)
         progress.say(first.n)
+        finish = None
         for batch in there:
             for run in runs:
-                run.add(batch)
+                # The GPU predicts one batch while the one before it is waited for and scored.
+                started = run.start(batch)
+                if finish:
+                    finish()
+                finish = started
             progress.say(batch.n)
+        if finish:
+            finish()
     return runs
 
 
@@ -143,11 +150,17 @@ class _Scored:
         }
         self.n_padded: list[np.ndarray] = []
 
-    def add(self, batch: Batch) -> None:
-        """Score the alleles of a batch under each fold and under their ensemble."""
-        self.n_padded.append(batch.n_padded)
-        for group, predicted in self.folds.predict(batch.bases, batch.n_rows).items():
-            self.scores[group].append(torch.stack([_score(*one, batch) for one in predicted]))
+    def start(self, batch: Batch) -> Callable[[], None]:
+        """Predict a batch: a function that scores its alleles under each fold and under their
+        ensemble."""
+        started = self.folds.start(batch.bases, batch.n_rows)
+
+        def finish() -> None:
+            self.n_padded.append(batch.n_padded)
+            for group, predicted in started().items():
+                self.scores[group].append(torch.stack([_score(*one, batch) for one in predicted]))
+
+        return finish
 
     def tables(
         self, allele_id: pa.ChunkedArray, answering: np.ndarray | None
@@ -311,16 +324,24 @@ def _virtual_batches(
         yield batch()
 
 
-def _to(device: torch.device, batch: Batch) -> Batch:
-    """The batch with its arrays as tensors on the device."""
+def _moved(batches: Iterator[Batch], device: torch.device) -> Iterator[Batch]:
+    """The batches with their arrays as tensors on the device."""
     names = ("bases", "ref_row", "alt_row", "breakpoint", "shift", "index")
-    arrays = {name: getattr(batch, name) for name in names}
-    tensors = {
-        name: torch.from_numpy(array).to(device)
-        for name, array in arrays.items()
-        if array is not None
-    }
-    return replace(batch, **tensors)
+    on_gpu = engine.on_gpu(device)
+    # On a stream of its own: on that of the kernels a copy would wait for all of them.
+    copies = torch.cuda.Stream(device) if on_gpu else None
+    for batch in batches:
+        arrays = {name: getattr(batch, name) for name in names}
+        with torch.cuda.stream(copies):
+            tensors = {
+                name: torch.from_numpy(array).to(device)
+                for name, array in arrays.items()
+                if array is not None
+            }
+        if on_gpu:
+            for tensor in tensors.values():  # their memory is not free before the kernels are done
+                tensor.record_stream(torch.cuda.default_stream(device))
+        yield replace(batch, **tensors)
 
 
 def _prefetched(items: Iterator[T]) -> Iterator[T]:
