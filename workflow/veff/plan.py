@@ -11,7 +11,7 @@ from veff.models.sheet import Request
 
 JOB_S = 600
 # Alleles x models a second of a default-size model in fp32: on one NVIDIA H200 from VCF to table
-# (22,124, tests/bench/results/throughput.json), rounded down; on a core of an AMD EPYC, where an
+# (26,603, tests/bench/results/throughput.json), rounded down; on a core of an AMD EPYC, where an
 # SNV takes two windows (tests/bench/results/plan.json).
 GPU_RATE = 20_000
 CPU_RATE = 7
