@@ -100,6 +100,15 @@ def test_what_was_scored_comes_back_to_the_bit_folds_and_groups_too(scored, fold
             assert in_order(table).equals(in_order(expected))
 
 
+def test_scores_come_in_the_order_of_the_alleles_whatever_the_names_of_their_parts(scored, folder):
+    for i in reversed(range(0, N, 10)):
+        add(scored, folder, slice(i, i + 10))
+    for one in scored.experiments:
+        store, alleles = a_store(folder), wanted(scored)
+        answer, _ = store.scores(one, alleles, store.has(one, alleles))
+        assert np.array_equal(answer["allele_id"].to_numpy()[:N], alleles.allele_id)
+
+
 def virtual_alleles(scored):
     """Each SNV among others, of different backgrounds, not in the order of the genome."""
     edits_of = [

@@ -71,16 +71,16 @@ def _not_measured(schema: pa.Schema) -> list[str]:
 
 @contextmanager
 def parquet(
-    path: str | Path, schema: pa.Schema, partitioned: bool, measured: Collection[str] = ()
+    path: str | Path, schema: pa.Schema, partitioned: bool, distinct: Collection[str] = ()
 ) -> Iterator[Callable[[pa.Table], None]]:
     """A function that takes the table of one experiment after the other.
 
     They make one file; or, `partitioned`, a folder with a file
     `experiment=<name>/part.parquet` for each, as pandas, pyarrow, DuckDB and polars read it. Of
-    columns that are `measured` hardly a value comes twice: dictionaries of them only take time.
+    columns that are `distinct` hardly a value comes twice: dictionaries of them only take time.
     """
     path = Path(path)
-    options = {"use_dictionary": [name for name in schema.names if name not in measured]}
+    options = {"use_dictionary": [name for name in schema.names if name not in distinct]}
     with aside(path) as temporary:
         if not partitioned:
             with pq.ParquetWriter(temporary, schema, **options) as writer:

@@ -106,7 +106,7 @@ SUMMARY = {
 }
 SCHEMA = columns.schema(COLUMNS)
 OF_ALLELES = columns.schema(SUMMARY)
-MEASURED = "pooled_logfc", "pooled_se", "max_logfc"
+DISTINCT = "pooled_logfc", "pooled_se", "max_logfc"
 # What is known of an allele in a biosample before it is compared with the others.
 POOLED = {
     **dict.fromkeys(("pooled_logfc", "pooled_pval", "pooled_se", "max_logfc", "max_pval"), "f8"),
@@ -140,7 +140,7 @@ def write(
     of_alleles = [OF_ALLELES.empty_table()]
     with (
         tempfile.TemporaryFile(dir=out.parent) as aside,
-        tables.parquet(out, schema, False, MEASURED) as put,
+        tables.parquet(out, schema, False, DISTINCT) as put,
     ):
         for sample in samples if len(ids) else ():
             pooled = _pooled(sample, answers, kinds, distinct, nulls, fdr)

@@ -92,7 +92,7 @@ def collect(
     def write_folds() -> None:
         schema = columns.FOLDS
         with parquet(
-            folds_out, described(schema, experiments), partitioned, columns.MEASURED
+            folds_out, described(schema, experiments), partitioned, columns.DISTINCT
         ) as write:
             for experiment in by_experiment(folds, experiments):
                 name = experiment["experiment"][0].as_py()
@@ -101,7 +101,7 @@ def collect(
     def write_scores() -> None:
         schema = columns.answers(nulls is not None, fdr is not None)
         with parquet(
-            scores, described(schema, experiments), partitioned, columns.MEASURED
+            scores, described(schema, experiments), partitioned, columns.DISTINCT
         ) as write:
             for experiment in by_experiment(answers, experiments):
                 name = experiment["experiment"][0].as_py()
@@ -172,7 +172,7 @@ class Stack:
         self._keys = scored.select(KEYS).combine_chunks()
         self._direction = columns.towards_effect(scored["effect_is"])
         self._scored_as = scored["scored_as"].to_numpy()
-        self._expected = np.unique(self._scored_as)
+        self._expected, self._place = np.unique(self._scored_as, return_inverse=True)
         # What `_order` said last, and of which numbers: mostly all experiments have the same.
         self._last = None, None
 
@@ -205,8 +205,7 @@ class Stack:
                 f"{len(self._expected)}, each the same number of times; remove the parts and "
                 "run again, and report this"
             )
-        first = np.searchsorted(found, self._scored_as) * n
-        rows = order[(first[:, None] + np.arange(n)).ravel()]
+        rows = order[(self._place[:, None] * n + np.arange(n)).ravel()]
         self._last = ids, (rows, n)
         return rows, n
 

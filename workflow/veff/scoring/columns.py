@@ -99,8 +99,8 @@ PRODUCTS = {
     )
     for name in ("logfc", "abs_logfc", "jsd", "logfc_x_jsd", "abs_logfc_x_jsd")
 }
-# Of which hardly a value comes twice.
-MEASURED = [*SCORES, *(f"{name}_sd" for name in SCORES), *PRODUCTS]
+# Of which, under one experiment, hardly a value comes twice.
+DISTINCT = ["allele_id", "pos", *SCORES, *(f"{name}_sd" for name in SCORES), *PRODUCTS]
 JUDGED = [name for name in (*SCORES, *PRODUCTS) if not name.endswith("_counts")]
 # Of a score without direction only large values are unusual.
 ONE_SIDED = [name for name in JUDGED if name.startswith(("abs_", "jsd"))]

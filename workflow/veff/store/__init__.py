@@ -117,19 +117,21 @@ class Store:
         dropped, and `has` says what is left.
         """
         left = which.copy()
-        rows, ids = [part.schema(experiment).empty_table()], [np.zeros(0, np.int64)]
+        pieces = [(0, part.schema(experiment).empty_table(), np.zeros(0, np.int64))]
 
         def take(device: str, opened: part.Part) -> None:
             for group, where, row in _places(opened, wanted):
                 new = left[where]
                 if new.any():
-                    rows.append(_taken(opened.rows(group), row[new]))
-                    ids.append(wanted.allele_id[where[new]])
+                    ids = wanted.allele_id[where[new]]
+                    pieces.append((where[new][0], _taken(opened.rows(group), row[new]), ids))
                     left[where] = False
                     self.taken[device] += int(new.sum())
 
         if not self._each_part(experiment, take) or left.any():
             raise part.Damaged("what was found is not there any more")
+        # By their alleles, not by their parts' names: so all experiments mostly have one order.
+        _, rows, ids = zip(*sorted(pieces, key=lambda piece: piece[0]), strict=True)
         return part.parted(pa.concat_tables(rows), np.concatenate(ids), experiment)
 
     def places(self, experiment: Experiment) -> list[tuple]:
