@@ -5,6 +5,7 @@ What Cherimoya's own forward on a GPU would be off by is made up.
 
 import sys
 import warnings
+from unittest.mock import Mock
 
 import pytest
 import torch
@@ -23,6 +24,7 @@ def gpu(monkeypatch):
     monkeypatch.setattr(engines, "on_gpu", lambda device: True)
     monkeypatch.setattr(warmup, "on_gpu", lambda device: True)
     monkeypatch.setattr(torch.cuda, "get_device_name", lambda: "a GPU")
+    monkeypatch.setattr(torch.cuda, "Event", Mock)  # nothing is queued
     own = engines.Predictor._own
 
     def off(self, bases):
