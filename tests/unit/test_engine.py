@@ -8,8 +8,8 @@ from cherimoya import Cherimoya, ControlWrapper
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from veff.cherimoya import attribution, memory, processor, proof, warmup
 from veff.cherimoya import engine as engines
-from veff.cherimoya import memory, processor, proof, warmup
 from veff.errors import InputError
 from veff.models.architecture import Architecture, Geometry
 
@@ -377,6 +377,22 @@ def test_exercise_depends_on_the_work_alone():
     assert warmup.exercise(dict(work), "cpu") == first
     assert len(first) == 64
     assert warmup.exercise({**work, "n_filters": 32}, "cpu") != first
+
+
+def test_of_attributions_which_are_added_in_any_order_no_bits_are_compared(monkeypatch):
+    attributed = []
+
+    def attributions(*arguments):
+        attributed.append(plain(*arguments))
+        return attributed[-1] * (1 + 1e-3 * len(attributed))  # as from time to time
+
+    plain = attribution.attributions
+    monkeypatch.setattr(attribution, "attributions", attributions)
+    work = {**SMALL, "expansion": 2, "signal_groups": [1], "n_control_tracks": 0}
+    work |= {"task": "attribute", "input_length": 251, "output_length": 101, "batch_size": 2}
+    assert warmup.exercise(work, "cpu") == warmup.exercise(work, "cpu")
+    assert len(attributed) == 2
+    assert all(np.abs(one).max() > 0 for one in attributed)
 
 
 def test_no_benchmark_and_no_tf32_decides_a_result():
